@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce dry-run rehearse docs site sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce dry-run rehearse docs sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -22,13 +22,9 @@ dry-run: $(READY)
 
 rehearse: dry-run
 
-# the documentation, in _docs/: open _docs/index.html; every link is followed
+# the documentation with all results, in _docs/: open _docs/index.html; every link is followed.  make docs ARGS="--out DIR --trees 20"
 docs: $(READY)
-	$(BIN)/python -m treekit.docs.build _docs
-
-# the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out DIR --trees 20"
-site: $(READY)
-	$(BIN)/treekit site --check $(ARGS)
+	$(BIN)/treekit docs $(ARGS)
 
 # a software bill of materials of the environment, sbom.json (CycloneDX); the tool has an environment of its own
 sbom: $(READY)
@@ -104,5 +100,5 @@ readme: $(READY)
 
 # removes what the kit made for itself: the environment, indexes, stores. Your figures stay.
 clean:
-	rm -rf $(VENV) .treekit _docs _site *.egg-info
+	rm -rf $(VENV) .treekit _docs *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -28,9 +28,8 @@ FLOORS = [  # lowest first; a package imports from lower floors and from itself,
     {"artefacts"},
     {"explorer", "bulk", "classroom"},
     {"exports"},
-    {"reports", "site"},
+    {"reports", "docs"},
     {"cli"},
-    {"docs"},
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`

@@ -1,5 +1,6 @@
-"The documentation: every setting and command is in it, tutorials work as written, built pages have no dead link and need no network."
-import json, re
+"""The documentation: every setting and command is in it, tutorials work as written, a number leads to its questions, built pages have no
+dead link and need no network."""
+import csv, json, re
 from dataclasses import fields
 from pathlib import Path
 
@@ -7,12 +8,15 @@ import click
 import pytest
 
 import tutorials
+from commands import inside
 from treekit.cli.main import main
 from treekit.config import Profile, UsageError
 from treekit.docs.command_reference import command_pages, command_tree
+from treekit.docs.markdown import md_text
 from treekit.docs.notebook_pages import staged_notebook
-from treekit.docs.result_pages import result_pages, table_markdown
+from treekit.docs.result_pages import result_pages, results_index, table_markdown
 from treekit.docs.settings_reference import ability_page, all_settings, parameters_page, profile_values, settings_page
+from treekit.docs.tables import artefacts_of
 from treekit.models.simulated.ability import PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -77,17 +81,66 @@ def test_settings_in_the_prose_exist():
 
 # --- pages from results and notebooks
 def test_a_result_page_has_the_table_the_figure_the_command_and_claims(tmp_path):
-    from treekit.site.tables import artefacts_of
     folder = ROOT / "figures" / "offline"
     artefacts = [a for a in artefacts_of(folder) if a.there]
-    pages = result_pages(artefacts, folder)
-    assert set(pages) - {"index"} == {f"{a.paper}/{a.name}" for a in artefacts} and len(pages) > 100
+    pages, index = result_pages(artefacts, folder), results_index(artefacts, folder)
+    assert set(pages) == {f"{a.paper}/{a.name}" for a in artefacts} and len(pages) > 100
     first = next(a for a in artefacts if (a.paper, a.name) == ("treerare", "table1"))
     page = pages["treerare/table1"]
     [row] = re.findall(r"^\| simulated \(offline\) \| ReAct \|.*$", (folder / "treerare/table1.md").read_text(encoding="utf-8"), re.M)
     assert row in page and "treekit reproduce treerare/table1" in page and f"({first.pictures[0].name})" in page and "table1.csv" in page
-    assert all(f"({a.paper}/{a.name}.md)" in pages["index"] for a in artefacts)
+    assert all(f"({a.paper}/{a.name}.md)" in index for a in artefacts)
     assert "not comparable with print" in page and "## Claims of the paper about it" in page
+
+
+def test_every_erratum_has_its_computation():
+    folder = ROOT / "figures" / "offline"
+    artefacts = [a for a in artefacts_of(folder) if a.name == "inconsistencies"]
+    pages = result_pages(artefacts, folder)
+    assert len(artefacts) == 5
+    for artefact in artefacts:
+        page = pages[f"{artefact.paper}/inconsistencies"]
+        assert "Without a computation" not in page and page.count(":::{dropdown} The computation") > 3
+        for line in artefact.sheets[0].lines: assert md_text(line["claim"]) in page
+
+
+def test_a_models_words_are_data(tmp_path):
+    "What stands in a table is escaped in its page."
+    evil = '</script><script>alert(1)</script><img src=x onerror="alert(2)"> [x](javascript:alert(3))'
+    lines = list(csv.DictReader((ROOT / "figures/offline/searchr/prompts.csv").read_text(encoding="utf-8").splitlines()))[:3]
+    (tmp_path / "offline/searchr").mkdir(parents=True)
+    with open(tmp_path / "offline/searchr/prompts.csv", "w", encoding="utf-8", newline="") as f:
+        out = csv.DictWriter(f, lines[0], lineterminator="\n")
+        out.writeheader()
+        out.writerows(dict.fromkeys(lines[0], evil) for _ in lines)
+    [artefact] = [a for a in artefacts_of(tmp_path / "offline") if a.there]
+    page = result_pages([artefact], tmp_path / "offline")["searchr/prompts"]
+    assert r"\<script\>" in page and "<script" not in page.replace(r"\<script", "") and "[x](" not in page
+
+
+@pytest.mark.slow
+def test_questions_and_trees_of_a_saved_run(tmp_path, monkeypatch):
+    "A table that was made here: its cells have questions, answers and trees; a run with other answers isn't taken for it."
+    from treekit.docs.build import Staged, stage_results
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    words = "reproduce", "treerare/table3", "--n", "3", "--out", str(tmp_path / "figures" / "mine")
+    code, _, errors = inside(*words, TREEKIT_HOME=str(tmp_path / "home"))
+    assert code == 0, errors
+    staged = Staged()
+    assert "treerare/table3" in stage_results(staged, tmp_path / "figures", trees=1)
+    page, table = (staged.files[f"results/treerare/table3{part}.md"].decode() for part in ("_questions", ""))
+    assert "treekit reproduce treerare/table3 --n 3 --out figures/mine" in table and "run on: " in table and "table3_questions.md" in table
+    [tree] = [name for name in staged.files if name.startswith("_extra/trees/")]
+    assert f'<a href="../../trees/{Path(tree).name}#row=' in page and "Answers and trees are those of the saved run" in page
+    path = tmp_path / "figures/mine/treerare/table3_scores.jsonl"
+    first, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        if "scores" in line: line["scores"] = [[k, [1 - v for v in own]] for k, own in line["scores"]]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [first, *lines]), encoding="utf-8")
+    other = Staged()
+    stage_results(other, tmp_path / "figures", trees=1)
+    assert "No saved run with these scores" in other.files["results/treerare/table3_questions.md"].decode()
+    assert not any(name.startswith("_extra/") for name in other.files)
 
 
 def test_a_hostile_notebook_and_table_stay_text(tmp_path):
@@ -131,7 +184,7 @@ def test_the_documentation_is_built_without_warnings_and_without_a_network(tmp_p
     def refused(self, address): raise OSError("no network in this test")
     monkeypatch.setattr(socket.socket, "connect", refused)
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    built = build(tmp_path / "docs", jobs=1)
+    built = build(tmp_path / "docs", main, jobs=1)
     assert built.problems == [] and built.pages > 900
     index = json.loads((tmp_path / "docs" / "searchindex.js").read_text(encoding="utf-8").removeprefix("Search.setIndex(").rstrip(";)"))
     names = index["docnames"]
@@ -144,3 +197,8 @@ def test_a_folder_with_other_content_is_not_replaced(tmp_path):
     from treekit.docs import build
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match="other content"): build._check_out(tmp_path)
+    with pytest.raises(UsageError, match="no results"): build.result_folders(tmp_path)
+    code, _, errors = inside("docs", "--figures", "nowhere-at-all")
+    assert code == 2 and "no folder at" in errors
+    code, _, errors = inside("site")
+    assert code == 2 and "`site` is called `docs` now" in errors

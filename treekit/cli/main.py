@@ -35,7 +35,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
                     explore="Walk through a run's trees in the browser"),
     "Share": dict(report="One archive: what ran and what came of it", verify="Check such an archive",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data",
-                  site="Build a static site of all results"),
+                  docs="Build the documentation with all results"),
     "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
                  store="Look after the recorded calls and answers"),
     "Train": dict(train="Train a model for a role of a paper"),
@@ -502,11 +502,11 @@ from .explore import explore_command
 from .export import export_runs_command
 from .report import report_command, verify_command
 from .requirements import requirements_command
-from .site import site_command
+from .docs import docs_command
 from .train import train_command
 from ..artefacts.multiprocess import store_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, site_command, course_command,
+own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, docs_command, course_command,
        init_command, store_command, bulk_command, corpus_command, train_command, compare_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
