@@ -19,7 +19,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-PER_MEGABYTE = 3.0  # CPU seconds that a reader may take for a million characters: three times what the slowest input takes on a current processor
+PER_MEGABYTE = 3.0  # CPU seconds that a reader may take for a million characters: three times what the slowest input takes
 LEAST = 1.5  # CPU seconds that any input may take
 HANGS = 15  # CPU seconds after which an input is interrupted
 EVERYTHING = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False)
