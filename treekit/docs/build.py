@@ -19,7 +19,7 @@ from .api_pages import api_index, module_page
 from .checks import BuiltPages
 from .command_reference import command_pages
 from .diagrams import with_diagrams
-from .drilldown import cell_questions, question_rows, questions_csv, questions_page, saved_runs_of, write_trees
+from .drilldown import cell_questions, question_rows, questions_page, saved_runs_of, write_trees
 from .markdown import md_text
 from .notebook_pages import first_lines, page_of, shown_notebooks, staged_notebook
 from .provenance import origin_of
@@ -40,14 +40,17 @@ class Staged:
     def add(self, path: str, content: str | bytes):
         self.files[path] = content.encode() if isinstance(content, str) else content
 
-    def write(self, folder: Path):
-        "Write the sources: changed files only. Other files in the folder are removed."
-        for path in [p for p in folder.rglob("*") if p.is_file() and p.relative_to(folder).as_posix() not in self.files]: path.unlink()
+    def write(self, folder: Path) -> list[str]:
+        "Write the sources: changed files only. Other files in the folder are removed; their paths are returned."
+        there = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
+        removed = [name for name in there if name not in self.files]
+        for name in removed: (folder / name).unlink()
         for name, content in self.files.items():
             path = folder / name
             if path.exists() and path.read_bytes() == content: continue
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content)
+        return removed
 
 # %% ../../nbs/24_docs/14_build.ipynb #6c43de46
 _FOLDERS = {"": "The kit", "assignments": "Assignments", "explore": "Explorations", "train": "Training recipes",
@@ -132,8 +135,7 @@ def _stage_questions(staged, artefact, place, trees):
         runs = saved_runs_of(artefact, sheet, behind, origin_of(artefact).profile)
         rows = question_rows(sheet, behind, runs, _staged_trees(staged, runs, trees))
         name = f"{place}/{artefact.paper}/{sheet.name}_questions"
-        staged.add(f"{name}.md", _ORPHAN + questions_page(artefact, sheet, rows, "../" * (place.count("/") + 2)))
-        staged.add(f"{name}.csv", questions_csv(rows))
+        staged.add(f"{name}.md", _ORPHAN + questions_page(artefact, rows, "../" * (place.count("/") + 2)))
         found.append(sheet.name)
     return tuple(found)
 
@@ -175,7 +177,7 @@ def stage(
     figures: Path,  # a folder of results per profile
     commands: click.Group,  # whose commands are documented
     trees: int = 5,
-):
+) -> list[str]:  # sources of an earlier build that are no longer there
     "Write all sources of the documentation into a folder."
     staged = Staged()
     for name, path in kit_files("nbs", "docs").items():
@@ -185,7 +187,7 @@ def stage(
     stage_api(staged)
     stage_notebooks(staged, results)
     stage_reference(staged, commands)
-    staged.write(folder)
+    return staged.write(folder)
 
 # %% ../../nbs/24_docs/14_build.ipynb #1cc32cf1
 _NOT_LINKED = {"search.html", "genindex.html", "py-modindex.html"}
@@ -227,7 +229,7 @@ def build(
     def lap(step):
         nonlocal started
         times[step], started = round(time.perf_counter() - started, 1), time.perf_counter()
-    stage(sources, figures, commands, trees)
+    if stage(sources, figures, commands, trees): shutil.rmtree(html, ignore_errors=True)  # Sphinx keeps pages without a source
     lap("stage")
     options = ["-b", "html", "-j", str(jobs), "-W", "--keep-going", "-q"]
     code = build_main([*options, "-d", str(doctrees), str(sources), str(html)])

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LISTED', 'CellQuestions', 'cell_questions', 'is_behind', 'saved_runs_of', 'QuestionRow', 'question_rows',
-           'questions_csv', 'questions_page', 'sample_reader', 'chosen_rows', 'write_trees']
+           'questions_page', 'sample_reader', 'chosen_rows', 'write_trees']
 
 # %% ../../nbs/24_docs/10_drilldown.ipynb #4f1e9e19
 import dataclasses
@@ -18,7 +18,7 @@ from ..explorer.page import save_page
 from ..explorer.runs import OpenRun, open_run, open_store
 from ..experiments.run_records import saved_runs
 from ..figures.cells import name_and_run, read_scores
-from ..utils.sanitize import csv_text, ht
+from ..utils.sanitize import ht
 from .markdown import md_text
 from .tables import Artefact, Sheet
 
@@ -123,8 +123,9 @@ def question_rows(
     behind: CellQuestions,
     runs: list[OpenRun],  # from `saved_runs_of`
     trees: dict[str, dict[int, int]],  # from `write_trees`
+    most: int = LISTED,  # questions of a data set
 ) -> list[QuestionRow]:
-    "Questions behind the cells of a sheet, in the order of its lines."
+    "First questions behind the cells of a sheet, in the order of its lines."
     answered = {}
     for run in runs:
         for i, row in enumerate(run.rows):
@@ -134,16 +135,11 @@ def question_rows(
         group, method, dataset, metric = _cell(sheet.lines[line])
         for sample, scores in parts:
             own, ids = behind.samples[sample]
-            for id, score in zip(ids, scores):
+            for id, score in [*zip(ids, scores)][:most]:
                 run, row, at = answered.get((method, own, id), ("", None, -1))
                 said = (row.question.question, _golds(row.question), row.answer, row.error, run, at) if row else ()
                 found.append(QuestionRow(group, method, dataset, metric, id, score, *said))
     return found
-
-def questions_csv(rows: list[QuestionRow]) -> str:
-    "All questions as CSV, with the name of the saved run."
-    heads = [f.name for f in dataclasses.fields(QuestionRow) if f.name != "row"]
-    return csv_text([heads, *([getattr(r, h) for h in heads] for r in rows)])
 
 def _score(value): return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, (int, float)) else "–"
 
@@ -161,7 +157,7 @@ def _column_html(rows, root):
     for r in rows: by_id.setdefault(r.id, {})[r.group, r.method] = r
     heads = "".join(f'<th scope="col">{ht(": ".join(filter(None, m)))}</th>' for m in methods)
     lines = []
-    for id, own in [*by_id.items()][:LISTED]:
+    for id, own in by_id.items():
         asked = next((r for r in own.values() if r.question), None)
         said = f"{ht(asked.question)}<br><i>{ht(asked.gold)}</i>" if asked else ht(id)
         lines.append(f'<tr><th scope="row">{said}</th>' + "".join(f"<td>{_answer_html(own.get(m), root)}</td>" for m in methods) + "</tr>")
@@ -170,7 +166,6 @@ def _column_html(rows, root):
 
 def questions_page(
     artefact: Artefact,
-    sheet: Sheet,
     rows: list[QuestionRow],  # from `question_rows`
     root: str = "../../",  # from the page to the documentation's first page
 ) -> str:
@@ -180,14 +175,10 @@ def questions_page(
     known = any(r.run for r in rows)
     told = ("Answers and trees are those of the saved run." if known else
             "No saved run with these scores was found: the questions are listed by their ids, without answers.")
-    parts = [f"# {md_text(artefact.title)}: questions\n", f"The score of every question behind the cells of "
-             f"[{md_text(artefact.label)}]({artefact.name}.md). {told}\n",
-             f"{{download}}`{sheet.name}_questions.csv <{sheet.name}_questions.csv>` has all {len(rows):,} scores.\n"]
-    for (dataset, metric), own in columns.items():
-        n = len({r.id for r in own})
-        first = f" The first {LISTED} are shown." if n > LISTED else ""
-        parts.append(f"## {md_text(dataset)}, {md_text(metric)}\n\n{n:,} questions.{first}\n\n"
-                     f"```{{raw}} html\n{_column_html(own, root)}\n```\n")
+    parts = [f"# {md_text(artefact.title)}: questions\n", f"The scores of the first {LISTED} questions of each data set behind the cells "
+             f"of [{md_text(artefact.label)}]({artefact.name}.md). {told}\n"]
+    parts += [f"## {md_text(dataset)}, {md_text(metric)}\n\n```{{raw}} html\n{_column_html(own, root)}\n```\n"
+              for (dataset, metric), own in columns.items()]
     return "\n".join(parts)
 
 # %% ../../nbs/24_docs/10_drilldown.ipynb #4ef26022
