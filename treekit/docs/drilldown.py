@@ -155,7 +155,8 @@ def _column_html(rows, root):
     "HTML table of a data set and metric: questions as rows, methods as columns."
     methods, by_id = list(dict.fromkeys((r.group, r.method) for r in rows)), {}
     for r in rows: by_id.setdefault(r.id, {})[r.group, r.method] = r
-    heads = "".join(f'<th scope="col">{ht(": ".join(filter(None, m)))}</th>' for m in methods)
+    several = len({group for group, _ in methods}) > 1
+    heads = "".join(f'<th scope="col">{ht(f"{group}: {method}" if several else method)}</th>' for group, method in methods)
     lines = []
     for id, own in by_id.items():
         asked = next((r for r in own.values() if r.question), None)
