@@ -41,7 +41,7 @@ def pattern(expected):
 def run(name, folder, **env):
     "Outputs of a tutorial's commands, run by one shell in an empty folder. Raises `RuntimeError` if a command fails."
     todo = steps((PAGES / f"{name}.md").read_text(encoding="utf-8"))
-    script = "\n".join(f"{command}\necho; echo \"<<<{i} $?>>>\"" for i, (command, _, _) in enumerate(todo))
+    script = "\n".join(f"{command}\ncode=$?; echo; echo \"<<<{i} $code>>>\"" for i, (command, _, _) in enumerate(todo))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     site = folder.parent / "site"
     env = {k: v for k, v in os.environ.items() if not k.startswith("TREEKIT_")} | dict(
@@ -79,7 +79,7 @@ def install(site, package):
     "Install a package into a folder with pip; nothing is fetched."
     for python in (sys.executable, os.path.join(sys.base_prefix, "bin", "python3")):
         words = [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check",
-                 "--target", site, package]
+                 "--target", site, os.path.abspath(package)]
         done = subprocess.run(words, capture_output=True, text=True, env=os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path)))
         if done.returncode == 0: return
     sys.exit(done.stderr[-500:])
