@@ -84,7 +84,8 @@ def plan_tasks(artefacts, out, given, sets):
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
-        parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
+        own = dict(paper=r["paper"]) if "paper" in declared else {}  # of a notebook that all papers share
+        parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared} | own
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
             settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
@@ -122,7 +123,7 @@ def said_on_top(
     model = (parameters.get("settings") or {}).get("model", "")
     own = _as_the_paper(artefact, dict(profile=parameters.get("profile")), _parameters(artefact["notebook"]), model)
     flat, usual = ({k: v for k, v in p.items() if k != "settings"} | (p.get("settings") or {}) for p in (parameters, own))
-    return {k: v for k, v in flat.items() if k not in ("profile", "out", "budget") and v is not None and usual.get(k) != v}
+    return {k: v for k, v in flat.items() if k not in ("profile", "out", "budget", "paper") and v is not None and usual.get(k) != v}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #7a40e9c2
 @contextlib.contextmanager
