@@ -7,7 +7,7 @@ __all__ = ['CONCLUSIONS', 'NOT_ATTRIBUTED', 'FAILED', 'KINDS', 'GENERATED', 'REA
            'AnalysedAnswer', 'is_right', 'analyse', 'error_rows', 'examples_of', 'example_tree', 'example_record',
            'run_of_paper', 'run_on_real']
 
-# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #18a8fe93
+# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #1e973188
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -23,7 +23,6 @@ from ..language.morphemes import has_hangul, morpheme_terms
 from ..papers.plugin import Paper, get_paper, resolve
 from ..papers.registry import method
 from ..scoring.metrics import METRICS
-from ..scoring.statistics import bootstrap
 from .attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, gold_steps, queries
 
 # %% ../../nbs/15_analysis/11_error_breakdown.ipynb #76759c24
@@ -56,7 +55,7 @@ def _common_question(question: Question) -> Question:
     steps = tuple(Step(_words(s.question), _words(s.answer), s.support_id) for s in question.decomposition)
     return replace(question, question=_words(question.question), answers=tuple(map(_words, question.answers)), decomposition=steps)
 
-# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #94d10672
+# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #067c6d06
 NOT_ATTRIBUTED, FAILED = "not attributed", "failed"
 KINDS = (*ERROR_KINDS, NOT_ATTRIBUTED, FAILED)
 GENERATED, REAL = "generated", "real"
@@ -86,7 +85,7 @@ def analyse(
     kind = NOT_ATTRIBUTED if found.kind == NOT_APPLICABLE else found.kind
     return AnalysedAnswer(row, source, False, kind, found.node, _why(row, found))
 
-WHY = {"parse": "no phrase of the question stands for {step}", "query": "no query of this node or a later one asks about {step}",
+WHY = {"parse": "no phrase of the question stands for {step}", "query": "no query of this node asks about {step}",
        "retrieval": "this node asks, and the passage of {step} is not among its hits",
        "sub-answer": "the passage of {step} was found, and its sub-answer is not stated"}
 
@@ -95,21 +94,23 @@ def _why(row, found):
     step = next((s for s in gold_steps(row.question) if s.number == found.step), None)
     return WHY[found.kind].format(step=f"step {step.number} ({step.question} {step.answer})") if step and found.kind in WHY else found.why
 
-# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #cc93280b
+# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #b3714dad
 COLUMNS = ("questions", "dataset", "hops", "type", "n", "right", "low", "high", *KINDS)
 ALL = "all"
 
 def _row(answers, **names):
     "Row of the table."
-    mean, low, high = bootstrap([float(a.right) for a in answers])
+    from scipy.stats import binomtest
+    right = sum(a.right for a in answers)
+    low, high = binomtest(right, len(answers)).proportion_ci(method="wilson")  # rows may be small
     counts = Counter(a.kind for a in answers if not a.right)
     shares = {k: 100 * counts[k] / len(answers) for k in KINDS}
-    return names | dict(n=len(answers), right=100 * mean, low=100 * low, high=100 * high) | shares
+    return names | dict(n=len(answers), right=100 * right / len(answers), low=100 * low, high=100 * high) | shares
 
 def error_rows(
     answers: list[AnalysedAnswer],
 ) -> list[dict]:  # with `COLUMNS`
-    "Accuracy with its 95 % bootstrap interval, and shares of the first wrong steps, in percent."
+    "Accuracy with its 95 % interval (Wilson 1927), and shares of the first wrong steps, in percent."
     found = []
     for source in dict.fromkeys(a.source for a in answers):
         own = [a for a in answers if a.source == source]
@@ -166,7 +167,7 @@ def example_record(
                 question=q.question, gold=" | ".join(q.answers), answer=answer.row.answer, kind=answer.kind or "right", why=answer.why,
                 tree=example_tree(answer))
 
-# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #009d658e
+# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #7a20c335
 def run_of_paper(
     paper: Paper | str,
     profile: str,  # its name
@@ -191,4 +192,4 @@ def run_on_real(
 ) -> tuple[Results | None, str]:  # None: it can't be run; the reason
     "The paper's method with the extractive reader on the bundled real questions."
     try: return run_of_paper(paper, profile, n, (settings or {}) | dict(model="extractive"), **given | dict(data="real")), ""
-    except UsageError as e: return None, str(e)
+    except UsageError as e: return None, str(e).partition(": ")[0]

@@ -65,7 +65,8 @@ def data_files(
     "Data files that an artefact may read: the kit's, its paper's, and those of each paper whose published numbers it names."
     named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
     shared = {"claims.csv": "treekit.figures.claims", "ablations.csv": "treekit.figures.ablations"}  # read for all papers, by these
-    unread = {"cluster", "papers", "paper_template"} | (set() if any(m.startswith("treekit.training.") for m in modules) else {"models"})
+    templates = set() if "treekit.reports.paper_report" in modules else {"report_template"}
+    unread = {"cluster", "papers", "paper_template"} | templates | (set() if any(m.startswith("treekit.training.") for m in modules) else {"models"})
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [path for p in discover().values() for path in p.data_files()
            if (shared[path.name] in modules if path.name in shared else p.name in named)]
@@ -167,10 +168,10 @@ def written(
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #4ca8542a
 def tables_below(
     folder: Path,  # figures/<profile>/<paper>
-    but: str,  # an artefact whose files are excluded
+    *but: str,  # artefacts whose files are excluded
 ) -> str:  # 64 hex digits
     "Hash of the tables in a folder, and of the scores behind them."
-    files = [p for p in sorted(Path(folder).glob("*")) if p.suffix in (".csv", ".jsonl") and p.stem.partition("_")[0] != but]
+    files = [p for p in sorted(Path(folder).glob("*")) if p.suffix in (".csv", ".jsonl") and p.stem.partition("_")[0] not in but]
     return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #fd6a0ff1
