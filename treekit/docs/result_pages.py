@@ -65,7 +65,7 @@ def _claims_part(artefact, claims):
 def _origin_part(artefact):
     "The command that makes an artefact, its notebook, and the paper's errata."
     origin = origin_of(artefact)
-    book = f"Notebook: `nbs/reproduce/{artefact.paper}/{artefact.notebook.name}`. " if artefact.notebook else ""
+    book = f"Notebook: `nbs/reproduce/{artefact.folder}/{artefact.notebook.name}`. " if artefact.notebook else ""
     return f"## How it is made\n\n```sh\n{origin.command}\n```\n\n{book}{md_text(origin.record)}\n"
 
 def _links_part(artefact, listed):

@@ -6,7 +6,7 @@
 __all__ = ['EXPERIENCE', 'KINDS_OF_EXPERIENCE', 'TESTED', 'FORMATS', 'counted_rows', 'experience', 'ReportTable', 'badge_of',
            'PaperReport', 'paper_report', 'column_shares', 'render_report', 'save_report']
 
-# %% ../../nbs/23_reports/06_paper_report.ipynb #582fc479
+# %% ../../nbs/23_reports/06_paper_report.ipynb #b2b0e48a
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -14,8 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .. import __version__
-from ..artefacts.reachable_cells import classified, printed_artefacts
-from ..artefacts.requirements import TRAINED, model_costs, page_path, saved_costs, table_cost
+from ..artefacts.reachable_cells import PrintedModel, classified, lines_for, printed_artefacts
+from ..artefacts.requirements import TRAINED, model_costs, page_path, saved_costs, sum_costs, table_cost
 from ..config import UsageError, kit_path
 from ..exports.latex import korean_preamble, tex
 from ..figures.claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict
@@ -160,7 +160,7 @@ def _errata(paper, folder):
     return _table(("where", "statement", "printed", "recomputed", "finding"),
                   [tuple(r[k] for k in ("where", "claim", "printed", "recomputed", "finding")) for r in rows]), note
 
-# %% ../../nbs/23_reports/06_paper_report.ipynb #828dd012
+# %% ../../nbs/23_reports/06_paper_report.ipynb #44201942
 def _seconds(paper):
     "Measured seconds of a paper's artefacts, and their number."
     rows = read_rows(kit_path("data", "seconds.csv"))
@@ -186,10 +186,18 @@ def _about(value):
     "A number with two significant digits."
     return f"{float(f'{value:.2g}'):,.0f}" if value >= 100 else f"{value:.2g}"
 
+def _costs_by_model(paper):
+    "As `model_costs`; for a paper without a number that can be judged, the costs of its tables with the model of its requirements."
+    if (found := model_costs(paper.name)) or not (line := next(iter(lines_for(paper.name, "models")), None)): return found
+    artefacts = dict.fromkeys(r["artefact"] for r in saved_costs(paper.name))
+    costs = [c for a in artefacts if (c := table_cost(paper.name, a, model=line["model"]))]
+    known = PrintedModel(line["model"], line["access"], note="no printed number can be judged; for scale")
+    return {line["model"]: (known, [], sum_costs(costs) if costs else None)}
+
 def _cost(paper):
     "Models of the printed groups with calls, tokens and money of all tables, and a note."
     prices, rows = load_prices(), []
-    for model, (known, groups, cost) in model_costs(paper.name).items():
+    for model, (known, groups, cost) in _costs_by_model(paper).items():
         price = None if known.access == "own server" else price_of(model, prices)
         dollars = cost and cost.dollars(price)
         money = f"${_about(dollars[0])} (at most ${_about(dollars[1])})" if dollars else "own server" if known.access == "own server" else "no price"

@@ -126,7 +126,7 @@ def _origin_part(artefact, origin, root):
     "Provenance of the page's numbers."
     facts = "".join(f"<dt>{ht(k)}</dt><dd>{ht(v)}</dd>" for k, v in origin.facts.items() if v)
     name = ht(artefact.notebook.stem) if artefact.notebook else ""
-    book = f'<a href="{root}notebooks/reproduce/{ht(artefact.paper)}/{name}.html">{name}.ipynb</a>' if name else "none yet"
+    book = f'<a href="{root}notebooks/reproduce/{ht(artefact.folder)}/{name}.html">{name}.ipynb</a>' if name else "none yet"
     failed = f'<p class="trouble">The last try ended with: {ht(origin.error)}</p>' if origin.error else ""
     command = ht(origin.command)
     return (f'<section id="made"><h2>How it is made</h2>{failed}<pre class="command" tabindex="0"><code>{command}</code></pre>'

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..utils.sanitize import cell_value
 from ..figures.titles import paper_names, description_of
 from ..artefacts.catalog import inventory
+from ..papers.plugin import SHARED
 
 # %% ../../nbs/24_site/00_tables.ipynb #1312bba4
 _COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "verdict"}
@@ -73,6 +74,11 @@ class Artefact:
 
     @property
     def here(self) -> str: return f"results/{self.profile}/{self.paper}/{self.name}.html"
+
+    @property
+    def folder(self) -> str:
+        "Folder of its notebook below nbs/reproduce: that of the paper, or of all papers."
+        return Path(SHARED).name if self.notebook and self.notebook.parent.name == Path(SHARED).name else self.paper
 
     @property
     def there(self) -> bool: return bool(self.sheets or self.pictures)
