@@ -25,7 +25,7 @@ from ..papers.registry import method
 from ..scoring.metrics import METRICS
 from .attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, gold_steps, queries
 
-# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #76759c24
+# %% ../../nbs/15_analysis/11_error_breakdown.ipynb #08ad4fa1
 CONCLUSIONS = ("evidence", "observation", "result", "answer", "response")  # fields of a node that hold what it concluded
 
 def _words(text):
@@ -33,10 +33,10 @@ def _words(text):
     if not has_hangul(text): return text
     return " ".join([*morpheme_terms(re.sub(r"#\d+", " ", text)), *re.findall(r"#\d+", text)])
 
-def _common(node: Node) -> Node:
-    "Copy of a node with `queries`, `hits` and `evidence`."
-    hits = node.data.get("hits", []) if node.kind != "answer" else []
-    asked = queries(node) or ([node.text] if hits else [])
+def _common(node: Node, question: str = "") -> Node:
+    "Copy of a node with `queries`, `hits` and `evidence`. With a question, an answer searched with it; else its hits are left out."
+    hits = node.data.get("hits", []) if node.kind != "answer" or question else []
+    asked = queries(node) or ([question or node.text] if hits else [])
     read = [p["text"] for p in node.data.get("passages", ()) if isinstance(p, dict) and p.get("text")]
     said = [text for k in CONCLUSIONS if isinstance(text := node.data.get(k), str) and text][:1] + read
     data = dict(hits=hits, queries=[_words(q) for q in asked]) | (dict(evidence=_words(". ".join(said))) if said else {})
@@ -47,7 +47,9 @@ def common_fields(
 ) -> Trace:
     "Trace with the fields that attribution reads. A tree of phrases is unchanged."
     if any("span" in n.data for n in trace.nodes): return trace
-    return Trace([_common(n) for n in trace.nodes], list(trace.notes))
+    searched = any(n.data.get("hits") and n.kind != "answer" for n in trace.nodes)
+    def common(node): return _common(node, trace.nodes[0].text if node.kind == "answer" and not searched else "")
+    return Trace(list(map(common, trace.nodes)), list(trace.notes))
 
 def _common_question(question: Question) -> Question:
     "Question with its Korean texts as content morphemes."

@@ -13,14 +13,14 @@ from .plots import HATCHES, PAGE, PALETTE, house_style
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import ht, md, md_line, md_table
 
-# %% ../../nbs/16_figures/20_error_pages.ipynb #6392c79e
+# %% ../../nbs/16_figures/20_error_pages.ipynb #98d5b082
 STEPS = {  # first wrong step -> what it means
     "parse": "no part of the tree stands for the step",
     "query": "no search asks about the step",
     "retrieval": "a search asks, and the passage is not found",
     "sub-answer": "the passage is found, and its sub-answer is not stated",
     "aggregation": "all sub-answers are there, and the answer is wrong",
-    "not attributed": "the data set has no gold sub-answers with passages",
+    "not attributed": "the question has no gold sub-answers with passages, or the method searched for nothing",
     "failed": "the question failed",
 }
 _COLOURS = dict(zip(STEPS, (PALETTE[6], PALETTE[1], PALETTE[3], PALETTE[5], PALETTE[2], "#dddddd", PALETTE[0])))
