@@ -81,6 +81,7 @@ class Paper:
     highlights: str | Callable = ""  # (folder of results, start of links) -> Markdown for the top of a run's page
     study: str | Callable = ""  # (printed cells, n, seed) -> `Study` of its model-independent effects
     main_run: str | Callable = ""  # (profile, n, settings, **given) -> `Results` of its method on the questions of its main table
+    real_questions: int = 20  # of each data set, for its error analysis with the extractive reader; 0: none
     search_path: str = ""  # (trace, round) -> nodes of the best path after a round, where its method searches in rounds
     reply_formats: str = ""  # formats in which its router replies, by name, where replies can be edited
     reads_all_tables: tuple[str, ...] = ()  # its artefacts that are computed from the tables of all papers
