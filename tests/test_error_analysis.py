@@ -30,7 +30,8 @@ def test_shares_add_up_and_rows_count_every_question(paper):
         assert total(dataset="each", hops="each", type="each") == whole or total(dataset="each", hops="all", type="all") == whole
 
 
-@pytest.mark.parametrize("paper, table, row", [("treerare", "treerare/table1", "TreeRare (DT)"), ("rdr2", "across/table1", "RDR², prompted")])
+@pytest.mark.parametrize("paper, table, row", [("treerare", "treerare/table1", "TreeRare (DT)"),
+                                               ("rdr2", "across/table1", "RDR², prompted")])
 def test_accuracy_is_that_of_the_table(paper, table, row):
     "The same questions, method and settings: COVER-EM per data set."
     mine = {r["dataset"]: float(r["right"]) for r in read_rows(OFFLINE / paper / "errors.csv")
@@ -56,7 +57,8 @@ def test_all_papers_share_the_notebooks_and_get_their_own_name(tmp_path):
     assert [t.parameters["paper"] for t in tasks] == [r["paper"] for r in rows]
     assert all(said_on_top(r, t.parameters) == {} for r, t in zip(rows, tasks))
     assert command_of(tasks[0].name, "offline", tasks[0].parameters) == f"treekit reproduce {tasks[0].name}"
-    for r in rows[:2]: assert f"treekit.papers.{r['paper']}.evaluation" in modules_behind(r["paper"], r["notebook"])
+    for r in (r for r in rows if r["artefact"] == "errors"):
+        assert f"treekit.papers.{r['paper']}.evaluation" in modules_behind(r["paper"], r["notebook"])
     first = NAMES[0]
     assert get_paper(first).notebook("claims").parent.name == first and get_paper("across").notebook("errors").parent.name == "across"
 

@@ -1,4 +1,4 @@
-"Reproducibility reports of the papers: committed pages are what the tables give, LaTeX is well formed, statements are counted, any paper has one."
+"Reproducibility reports of the papers: pages are what the tables give, LaTeX is well formed, statements are counted."
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -27,11 +27,12 @@ def structure(latex):
     plain = re.sub(r"(?<!\\)((?:\\\\)*)\\[{}]", r"\1", latex.replace(r"\\", "\0"))
     if plain.count("{") != plain.count("}"): wrong.append("braces")
     body = latex.partition(r"\begin{document}")[2]
-    wrong += [f"{m[0]!r} in {line[:60]!r}" for line in body.splitlines() for m in [re.search(r"(?<!\\)[#_%^~<>|]|(?<!\\)\$(?!\\|-\$|\\to)", line)]
-              if m and not line.startswith(r"\begin{longtable}") and "$" not in m[0]]
+    marks = re.compile(r"(?<!\\)[#_%^~<>|]")
+    wrong += [f"{m[0]!r} in {line[:60]!r}" for line in body.splitlines() if (m := marks.search(line))]
     for table in re.findall(r"\\begin\{longtable\}(.*?)\\end\{longtable\}", latex, re.S):
         columns = table.splitlines()[0].count("P{")
-        wrong += [line[:60] for line in table.splitlines()[1:] if line.endswith(r"\\") and len(re.findall(r"(?<!\\)&", line)) != columns - 1]
+        rows = [line for line in table.splitlines()[1:] if line.endswith(r"\\")]
+        wrong += [line[:60] for line in rows if len(re.findall(r"(?<!\\)&", line)) != columns - 1]
     return wrong
 
 
@@ -99,9 +100,9 @@ def test_a_paper_of_somebody_else_has_a_report(tmp_path, monkeypatch):
 
 def test_a_statement_about_an_unknown_column_or_kind_is_refused(tmp_path, monkeypatch):
     head = "kind,statement,file,column,pattern\n"
-    paper = bare_paper(tmp_path, monkeypatch, settings="value\n1\nnot stated\n",
-                       report__experience=f"{head}easy,Stated: {{n}}.,settings.csv,value,!not*\ndifficult,None: {{n}}.,settings.csv,value,x*\n")
+    lines = "easy,Stated: {n}.,settings.csv,value,!not*\ndifficult,None: {n}.,settings.csv,value,x*\n"
+    paper = bare_paper(tmp_path, monkeypatch, settings="value\n1\nnot stated\n", report__experience=head + lines)
     assert experience(paper, tmp_path) == dict(easy=["Stated: 1."], difficult=[])
-    for line, message in (("easy,A,settings.csv,price,*", "no column 'price'"), ("hard,A,settings.csv,value,*", "kind is easy or difficult")):
+    for line, message in (("easy,A,settings.csv,price,*", "no column 'price'"), ("hard,A,settings.csv,value,*", "easy or difficult")):
         (tmp_path / "report" / "experience.csv").write_text(f"{head}{line}\n")
         with pytest.raises(UsageError, match=message): experience(paper, tmp_path)

@@ -65,8 +65,8 @@ def data_files(
     "Data files that an artefact may read: the kit's, its paper's, and those of each paper whose published numbers it names."
     named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
     shared = {"claims.csv": "treekit.figures.claims", "ablations.csv": "treekit.figures.ablations"}  # read for all papers, by these
-    templates = set() if "treekit.reports.paper_report" in modules else {"report_template"}
-    unread = {"cluster", "papers", "paper_template"} | templates | (set() if any(m.startswith("treekit.training.") for m in modules) else {"models"})
+    readers = {"models": ".training.", "report_template": ".paper_report"}  # folder -> part of the names of the modules that read it
+    unread = {"cluster", "papers", "paper_template"} | {place for place, part in readers.items() if not any(part in m for m in modules)}
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [path for p in discover().values() for path in p.data_files()
            if (shared[path.name] in modules if path.name in shared else p.name in named)]

@@ -168,7 +168,7 @@ def _paper_lines(paper, folder, artefacts):
         lines.append(f"[The paper against itself and its public code]({paper}/inconsistencies.md): inconsistencies, recomputed.")
     if (folder / paper / "report.md").exists():
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
-        lines.append(f"[Reproducibility report]({paper}/report.md){tex}: scope, results, what was difficult, deviations, cost, errata on one page.")
+        lines.append(f"[Reproducibility report]({paper}/report.md){tex}: scope, results, what was difficult, deviations, cost, errata.")
     if more := _requirements(paper, folder): lines.append(more)
     return "\n".join(f"- {line}" for line in lines)
 

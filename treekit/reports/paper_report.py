@@ -60,7 +60,7 @@ def experience(
         if n := counted_rows(line, paper, folder): found[line["kind"]].append(line["statement"].replace("{n}", f"{n:,}"))
     return found
 
-# %% ../../nbs/23_reports/06_paper_report.ipynb #68d61e0e
+# %% ../../nbs/23_reports/06_paper_report.ipynb #88a7f88e
 @dataclass(frozen=True)
 class ReportTable:
     "Table of a report: texts, without markup."
@@ -104,18 +104,20 @@ def _claims_note(verdicts):
     artefacts = {a for v in verdicts for a in v.claim.artefact.split("|") if a}
     models = ", ".join(dict.fromkeys(v.model for v in verdicts if v.model)) or "none"
     tested = sum(v.outcome in TESTED for v in verdicts)
-    return (f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. Tested by this run: {tested}; not tested: "
-            f"{len(verdicts) - tested}. Model of the run: {models}. A badge says what a result rests on.")
+    return (f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. Tested by this run: {tested}; "
+            f"not tested: {len(verdicts) - tested}. Model of the run: {models}. A badge says what a result rests on.")
 
 def _results_note(verdicts):
     sizes = {k: n for k, n in sizes_of(verdicts).items() if n}
     said = f" Of the amounts that the paper states, {', '.join(f'{n} {k}' for k, n in sizes.items())}." if sizes else ""
-    return ("Effects are differences in the unit of the paper's table, with the interval of the deciding comparison in brackets. Direction: "
-            "supported or contradicted at a false-discovery rate of 5 percent. Size: whether the stated amount is in the run's 95 % interval."
-            + said)
+    return ("Effects are differences in the unit of the paper's table, with the interval of the deciding comparison in brackets. "
+            "Direction: supported or contradicted at a false-discovery rate of 5 percent. Size: whether the stated amount is in the "
+            f"run's 95 % interval.{said}")
 
-# %% ../../nbs/23_reports/06_paper_report.ipynb #40424cfa
-def _data_rows(folder, paper, name): return [{k: cell_value(v) for k, v in r.items()} for r in read_rows(folder / paper.name / f"{name}.csv")]
+# %% ../../nbs/23_reports/06_paper_report.ipynb #8ed0fd14
+def _data_rows(folder, paper, name):
+    "Rows of a table of the run."
+    return [{k: cell_value(v) for k, v in r.items()} for r in read_rows(folder / paper.name / f"{name}.csv")]
 
 def _errors(paper, folder):
     "Table of the error analysis and its note."
@@ -125,9 +127,9 @@ def _errors(paper, folder):
         kinds = {k: float(r[k]) for k in list(STEPS)[:5] if float(r[k])}
         first = ", ".join(f"{k} {v:.0f} %" for k, v in sorted(kinds.items(), key=lambda item: -item[1])[:3])
         found.append((r["questions"], r["hops"], r["n"], f"{r['right']} % [{r['low']}, {r['high']}]", first))
-    note = ("Of the paper's method. Right answers in percent with 95 % intervals, and the most frequent first wrong steps in percent of the "
-            "questions. Generated questions: the model of the run; real questions: the extractive reader. Types and worked examples are on "
-            "the page of the errors.")
+    note = ("Of the paper's method. Right answers in percent with 95 % intervals, and the most frequent first wrong steps in percent of "
+            "the questions. Generated questions: the model of the run; real questions: the extractive reader. Types and worked examples "
+            "are on the page of the errors.")
     return _table(("questions", "hops", "n", "right", "first wrong steps"), found), note
 
 def _deviations(paper, folder):
@@ -143,8 +145,8 @@ def _deviations_note(paper, folder):
     counts = Counter()
     for path in sorted((folder / paper.name).glob("*.csv")): counts.update({k: v for k, v in count_verdicts(path).items() if v})
     said = ", ".join(f"{counts[k]:,} {k}" for k in ("reproduced", "outside", "not comparable", "not run") if counts[k])
-    return (f"Printed cells: {said or 'none was run'}. A cell is compared with print only if the same experiment ran. The facts below differ; "
-            "a cell can differ in several.")
+    return (f"Printed cells: {said or 'none was run'}. A cell is compared with print only if the same experiment ran. The facts below "
+            "differ; a cell can differ in several.")
 
 def _readings(rows):
     "Readings of the method by paper and public code."
@@ -160,7 +162,7 @@ def _errata(paper, folder):
     return _table(("where", "statement", "printed", "recomputed", "finding"),
                   [tuple(r[k] for k in ("where", "claim", "printed", "recomputed", "finding")) for r in rows]), note
 
-# %% ../../nbs/23_reports/06_paper_report.ipynb #44201942
+# %% ../../nbs/23_reports/06_paper_report.ipynb #519b5fb3
 def _seconds(paper):
     "Measured seconds of a paper's artefacts, and their number."
     rows = read_rows(kit_path("data", "seconds.csv"))
@@ -170,8 +172,10 @@ def _seconds(paper):
 def _compute(paper, folder):
     "What the paper's method took per question, and a note."
     rows, (seconds, count) = _data_rows(folder, paper, "errors_usage"), _seconds(paper)
-    note = "Means per question of the paper's method, cached calls included. Sequential calls: the longest chain of calls that wait for each other."
-    if count: note += f" The embedded default computes {count} artefacts of this paper in about {seconds:,.0f} seconds on two cores, without a GPU."
+    note = ("Means per question of the paper's method, cached calls included. Sequential calls: the longest chain of calls that wait for "
+            "each other.")
+    if count: note += (f" The embedded default computes {count} artefacts of this paper in about {seconds:,.0f} seconds on two cores, "
+                       "without a GPU.")
     if not rows: note = "The calls of the method are not counted here: run the artefact errors first."
     total = Counter()
     for r in rows:
@@ -200,7 +204,8 @@ def _cost(paper):
     for model, (known, groups, cost) in _costs_by_model(paper).items():
         price = None if known.access == "own server" else price_of(model, prices)
         dollars = cost and cost.dollars(price)
-        money = f"${_about(dollars[0])} (at most ${_about(dollars[1])})" if dollars else "own server" if known.access == "own server" else "no price"
+        unpriced = "own server" if known.access == "own server" else "no price"
+        money = f"${_about(dollars[0])} (at most ${_about(dollars[1])})" if dollars else unpriced
         if not cost: money = "nothing is asked"
         rows.append((", ".join(filter(None, groups)) or "not printed", model, known.access,
                      *((_about(cost.calls), _about(cost.tokens_in), _about(cost.tokens_out)) if cost else ("", "", "")), money, known.note))
@@ -215,7 +220,7 @@ def _cost(paper):
     heads = ("printed as", "model", "access", "calls", "tokens in", "tokens out", "money, all tables", "note")
     return _table(heads, rows), note.strip()
 
-# %% ../../nbs/23_reports/06_paper_report.ipynb #ed4b61ef
+# %% ../../nbs/23_reports/06_paper_report.ipynb #d99a1fde
 @dataclass(frozen=True)
 class PaperReport:
     "Content of a reproducibility report."
@@ -253,11 +258,12 @@ def _scope(paper, folder, verdicts):
     where = f"{paper.title}{f' ({paper.venue})' if paper.venue else ''}." if paper.title else f"{paper.label}."
     yield where + (f" {paper.url}" if paper.url else "")
     if paper.tree: yield f"Method: {paper.tree}."
-    if said or cells: yield f"{said or 'No table or figure'} of the paper with {cells:,} printed numbers; {len(added)} studies are added by treekit."
+    if said or cells:
+        yield f"{said or 'No table or figure'} of the paper with {cells:,} printed numbers; {len(added)} studies are added by treekit."
     if verdicts: yield f"{len(verdicts)} claims of the paper about these artefacts."
     if any(badge_of(v) == "simulated" for v in verdicts):
-        yield ("The model of this run is simulated and its questions are generated. Such a run shows whether a mechanism can help under stated "
-               "assumptions; it neither confirms nor refutes a printed score.")
+        yield ("The model of this run is simulated and its questions are generated. Such a run shows whether a mechanism can help under "
+               "stated assumptions; it neither confirms nor refutes a printed score.")
 
 def _summary(paper, verdicts, errata):
     counts = {k: n for k, n in counts_of(verdicts).items() if n}
