@@ -12,8 +12,8 @@ import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threa
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..config import Profile, current_settings, kit_files, load_profile, profile_names, run_options, work_dir
-from ..papers.plugin import discover, module_of
+from ..config import Profile, current_settings, kit_files, kit_path, load_profile, profile_names, run_options, work_dir
+from ..papers.plugin import SHARED, discover, module_of
 from ..papers.registry import BASELINES
 from ..core.fingerprints import code_fingerprint, fingerprint, code_hash, modules_below
 from ..utils.atomic_write import write_whole
@@ -65,7 +65,8 @@ def data_files(
     "Data files that an artefact may read: the kit's, its paper's, and those of each paper whose published numbers it names."
     named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
     shared = {"claims.csv": "treekit.figures.claims", "ablations.csv": "treekit.figures.ablations"}  # read for all papers, by these
-    unread = {"cluster", "papers", "paper_template"} | (set() if any(m.startswith("treekit.training.") for m in modules) else {"models"})
+    readers = {"models": ".training.", "report_template": ".paper_report"}  # folder -> part of the names of the modules that read it
+    unread = {"cluster", "papers", "paper_template"} | {place for place, part in readers.items() if not any(part in m for m in modules)}
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [path for p in discover().values() for path in p.data_files()
            if (shared[path.name] in modules if path.name in shared else p.name in named)]
@@ -120,6 +121,7 @@ def modules_behind(
     found = modules_below(*names, packages=packages)
     more = [r for p in discover().values() for role, r in p.trained.items() if profile and getattr(profile, role, "")]
     if "treekit.papers.registry" in found and paper in discover(): more += [*discover()[paper].methods, *BASELINES]
+    if "treekit.analysis.error_breakdown" in found and paper in discover(): more += filter(None, [discover()[paper].main_run])
     return modules_below(*names, *map(module_of, more), packages=packages) if more else found
 
 def made_from(
@@ -156,7 +158,8 @@ def written(
 ) -> dict[str, str]:  # file name -> hash of its content
     "Output files of an artefact on disk, with hashes."
     paper, _, artefact = name.partition("/")
-    known = [p.stem for p in Path(notebook).parent.glob("*.ipynb")]
+    folders = {Path(notebook).parent, kit_path(*SHARED.split("/"))}
+    known = [p.stem for place in folders for p in place.glob("*.ipynb")]
     named = set(re.findall(r"[\"'](\w+)[\"']", "\n".join(sources(notebook, "code"))))
     def mine(stem): return owner == artefact if (owner := _owner(stem, known)) else stem in named
     files = [p for p in sorted(Path(folder, paper).glob("*")) if p.is_file() and mine(p.stem)]
@@ -165,10 +168,10 @@ def written(
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #4ca8542a
 def tables_below(
     folder: Path,  # figures/<profile>/<paper>
-    but: str,  # an artefact whose files are excluded
+    *but: str,  # artefacts whose files are excluded
 ) -> str:  # 64 hex digits
     "Hash of the tables in a folder, and of the scores behind them."
-    files = [p for p in sorted(Path(folder).glob("*")) if p.suffix in (".csv", ".jsonl") and p.stem.partition("_")[0] != but]
+    files = [p for p in sorted(Path(folder).glob("*")) if p.suffix in (".csv", ".jsonl") and p.stem.partition("_")[0] not in but]
     return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #fd6a0ff1
@@ -280,7 +283,7 @@ def command_of(
     words = ["treekit", "reproduce", name]
     if profile != "offline": words += ["--profile", profile]
     words += [w for k in ("n", "seed", "data") if parameters.get(k) is not None for w in (f"--{k}", str(parameters[k]))]
-    others = {k: v for k, v in parameters.items() if k not in ("n", "seed", "data", "profile", "out", "budget", "settings")}
+    others = {k: v for k, v in parameters.items() if k not in ("n", "seed", "data", "profile", "out", "budget", "settings", "paper")}
     for k, v in (others | (parameters.get("settings") or {})).items(): words += ["--set", f"{k}={v}"]
     if folder != profile: words += ["--out", f"figures/{folder}"]
     return shlex.join(words)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['WITHOUT_EFFECT', 'Task', 'plan_tasks', 'said_on_top', 'cleaned', 'run_tasks', 'show_notices', 'failure_reasons',
-           'progress_line', 'papers_read', 'reproduce_all', 'result_folder', 'worst']
+           'progress_line', 'papers_read', 'stage_of', 'reproduce_all', 'result_folder', 'worst']
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #49972a35
 import ast, contextlib, dataclasses, functools, json, os, re, sys, tempfile, time
@@ -84,7 +84,8 @@ def plan_tasks(artefacts, out, given, sets):
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
-        parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
+        own = dict(paper=r["paper"]) if "paper" in declared else {}  # of a notebook that all papers share
+        parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared} | own
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
             settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
@@ -122,7 +123,7 @@ def said_on_top(
     model = (parameters.get("settings") or {}).get("model", "")
     own = _as_the_paper(artefact, dict(profile=parameters.get("profile")), _parameters(artefact["notebook"]), model)
     flat, usual = ({k: v for k, v in p.items() if k != "settings"} | (p.get("settings") or {}) for p in (parameters, own))
-    return {k: v for k, v in flat.items() if k not in ("profile", "out", "budget") and v is not None and usual.get(k) != v}
+    return {k: v for k, v in flat.items() if k not in ("profile", "out", "budget", "paper") and v is not None and usual.get(k) != v}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #7a40e9c2
 @contextlib.contextmanager
@@ -368,12 +369,20 @@ def papers_read(task):
     "Papers whose tables a task reads, so that it runs after them; empty for a task without such inputs."
     paper, _, artefact = task.name.partition("/")
     if artefact in get_paper(paper).reads_all_tables: return tuple(p.name for p in papers())
-    return (paper,) if artefact == "claims" else ()
+    return (paper,) if artefact in ("claims", "report") else ()
+
+def stage_of(task):
+    "Stage in which a task runs: 0, those without tables as inputs; 1, those with; 2, reports, which read the claims, too."
+    return 2 if task.name.endswith("/report") else int(bool(papers_read(task)))
+
+def _later(task):
+    "Artefacts whose files are no input of a task that reads tables: itself, and those of the later stages."
+    return ("report",) if stage_of(task) == 2 else ("claims", "report")
 
 def _looked_up(task, profile, folder, kept, store):
     "Set a task's input hashes and, if its record is up to date, its outcome."
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
-    if papers := papers_read(task): task.made_from |= dict(tables=[tables_below(folder / paper, "claims") for paper in papers])
+    if papers := papers_read(task): task.made_from |= dict(tables=[tables_below(folder / paper, *_later(task)) for paper in papers])
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store): task.unchanged, task.counts = True, record["counts"]
@@ -421,13 +430,13 @@ def reproduce_all(
     tasks = plan_tasks(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
     pins = {k: v for k, v in PINNED.items() if k not in child_environment()} if p.offline else {}
     options = options.given(retrain=p.retrain or None)
-    def waiting(reads_tables):
-        some, seen = [t for t in tasks if bool(papers_read(t)) == reads_tables], state.look()
+    def waiting(stage):
+        some, seen = [t for t in tasks if stage_of(t) == stage], state.look()
         for t in some: _looked_up(t, p, folder, kept, seen)
         chosen = [t for t in some if force or replayed or not t.unchanged]
         for t in chosen: t.unchanged = False
         return chosen
-    stages = filter(None, map(waiting, (False, True)))
+    stages = filter(None, map(waiting, range(3)))
     paid = (None, None) if replayed else (state.store, p.budget)
     run_tasks(stages, kept, jobs or (2 if p.offline else 1), "reproduce", options, lambda t: _recorded(t, folder, kept, state), paid,
               **pins)

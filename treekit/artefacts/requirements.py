@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COST_FIELDS', 'ANSWERS', 'TRAINED', 'MOCK', 'SOURCES', 'ASKED', 'SAMPLE', 'SECONDS', 'FACTS', 'measured_artefacts',
-           'measure', 'save_costs', 'saved_costs', 'Cost', 'sum_costs', 'table_cost', 'commands', 'requirements_page',
-           'page_path', 'save_page']
+           'measure', 'save_costs', 'saved_costs', 'Cost', 'sum_costs', 'table_cost', 'commands', 'model_costs',
+           'requirements_page', 'page_path', 'save_page']
 
 # %% ../../nbs/18_artefacts/11_requirements.ipynb #3a514ac0
 import csv, io, math, tempfile
@@ -364,26 +364,32 @@ def _resource_line(paper, kind, name, where):
     return (f"`{name}`", kind, f"{size:g} GB" if size else "", md("; ".join(where)), f"`{how_to_get(kind, name)}`")
 
 # %% ../../nbs/18_artefacts/11_requirements.ipynb #76242803
-def _models_part(paper):
-    "Models behind the printed groups, with their prices."
-    prices, rows = load_prices(), {}
+def model_costs(
+    paper: str,
+) -> dict:  # model -> (`PrintedModel`, printed groups, `Cost` of all tables; None: nothing is asked, or it was not counted)
+    "Models behind the printed groups, with the costs of all tables."
+    rows = {}
     for r in printed_artefacts(paper):
         for model, (known, groups, _) in _groups(paper, r["artefact"]).items():
             entry = rows.setdefault(model, (known, {}, []))
             entry[1].update(groups)
             if known.access != "trained" and (cost := table_cost(paper, r["artefact"], model=model)): entry[2].append(cost)
+    return {model: (known, list(groups), sum_costs(costs) if costs else None) for model, (known, groups, costs) in rows.items()}
+
+def _models_part(paper):
+    "Models behind the printed groups, with their prices."
+    prices, rows = load_prices(), model_costs(paper)
     def price(known):
         found = None if known.access == "own server" else price_of(known.model, prices)
         return f"${found.input:g} / ${found.output:g} ({found.date})" if found else ""
-    def total(known, costs):
-        if not costs: return "", "", "", ""
-        found = sum_costs(costs)
+    def total(known, found):
+        if found is None: return "", "", "", ""
         money = found.dollars(None if known.access == "own server" else price_of(known.model, prices))
         said = _money(money) if money or known.access == "own server" else "no price"
         return _about(found.calls), _about(found.tokens_in), _about(found.tokens_out), said
     def printed_as(groups): return md(", ".join(filter(None, groups)) or "not printed")
-    lines = [(printed_as(groups), f"`{model}`", known.access, price(known), *total(known, costs), md(known.note))
-             for model, (known, groups, costs) in rows.items()]
+    lines = [(printed_as(groups), f"`{model}`", known.access, price(known), *total(known, cost), md(known.note))
+             for model, (known, groups, cost) in rows.items()]
     served = next((model for model, (known, *_) in rows.items() if known.access == "own server"), "")
     tokens = longest_prompt(paper, load_profile("paper"))
     serve = (f"An own server: `vllm serve {served} --max-model-len {-(-tokens // 4096) * 4096}` "

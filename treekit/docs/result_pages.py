@@ -68,7 +68,7 @@ def _claims_part(artefact, claims, base):
 def _origin_part(artefact):
     "The command that makes an artefact, its notebook, and what is recorded of the run."
     origin = origin_of(artefact)
-    book = f"Notebook: `nbs/reproduce/{artefact.paper}/{artefact.notebook.name}`. " if artefact.notebook else ""
+    book = f"Notebook: `nbs/reproduce/{artefact.folder}/{artefact.notebook.name}`. " if artefact.notebook else ""
     facts = "".join(f"- {md_text(k)}: {md_text(str(v))}\n" for k, v in origin.facts.items() if v)
     error = f"\nThe last try failed: {md_text(origin.error)}\n" if origin.error else ""
     return f"## How it is made\n\n```sh\n{origin.command}\n```\n\n{book}{md_text(origin.record)}\n\n{facts}{error}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from ..utils.sanitize import cell_value
 from ..figures.titles import paper_names, description_of
 from ..artefacts.catalog import inventory
+from ..papers.plugin import SHARED
 
 # %% ../../nbs/24_docs/08_tables.ipynb #1312bba4
 _COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "verdict"}
@@ -70,6 +71,11 @@ class Artefact:
 
     @property
     def title(self) -> str: return f"{paper_names().get(self.paper, self.paper)}, {self.label}"
+
+    @property
+    def folder(self) -> str:
+        "Folder of its notebook below nbs/reproduce: that of the paper, or of all papers."
+        return Path(SHARED).name if self.notebook and self.notebook.parent.name == Path(SHARED).name else self.paper
 
     @property
     def there(self) -> bool: return bool(self.sheets or self.pictures)

@@ -166,6 +166,9 @@ def _paper_lines(paper, folder, artefacts):
     if any(cells.values()): lines.append(f"Printed cells: {', '.join(f'{n:,} {v}' for v, n in cells.items() if n)}.")
     if (folder / paper / "inconsistencies.md").exists():
         lines.append(f"[The paper against itself and its public code]({paper}/inconsistencies.md): inconsistencies, recomputed.")
+    if (folder / paper / "report.md").exists():
+        tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
+        lines.append(f"[Reproducibility report]({paper}/report.md){tex}: scope, results, what was difficult, deviations, cost, errata.")
     if more := _requirements(paper, folder): lines.append(more)
     return "\n".join(f"- {line}" for line in lines)
 

@@ -41,6 +41,7 @@ and Sun, Le and Lu, Chaochao},
     requires=("index", "weights", "log-probabilities"),
     longest_prompt=longest_prompt,
     study="treekit.papers.arise.study:study",
+    main_run="treekit.papers.arise.evaluation:main_run",
     search_path="treekit.papers.arise.mcts:path_after",
     costs=("table2",),
 )

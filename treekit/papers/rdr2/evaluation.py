@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'asked_questions', 'left_out', 'printed', 'read_as', 'affordable',
            'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed', 'articles',
-           'linked', 'saved_articles']
+           'linked', 'saved_articles', 'main_run']
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #0a441fe5
 import json
@@ -27,6 +27,7 @@ from ...scoring.passages import passage_scores
 from ...scoring.short import NotApplicable
 from ...experiments.metric_judges import judge_for, unjudged
 from ...experiments.results import Results
+from ...experiments.run import run
 from ...language.sentences import sentences
 from ...utils.atomic_write import write_whole
 
@@ -207,3 +208,16 @@ def saved_articles(
     path = work_dir("articles") / f"articles_{name}.jsonl"
     write_whole(path, "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records))
     return path
+
+# %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #3b247dce
+def main_run(
+    profile: str,  # its name
+    n: int | None,  # questions per data set; None: the profile's
+    settings: dict,  # further settings of the profile
+    **given,  # seed, data, budget
+) -> Results:
+    "RDR² on multi-hop questions."
+    from treekit.papers.rdr2.method import METHODS
+    P = experiments.setting(profile, n, settings, **given)
+    resources.need_documents(P)
+    return run(METHODS, experiments.sample_questions(P, experiments.MULTIHOP), P)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETS', 'STAGE_OF_ROW', 'LAST', 'RUNS', 'setting', 'navigator', 'who_navigates', 'what_ran', 'runs_of', 'once_more',
-           'Runs', 'with_spread', 'run_rows', 'printed', 'scored_cells', 'against']
+           'Runs', 'with_spread', 'run_rows', 'printed', 'scored_cells', 'against', 'main_run']
 
 # %% ../../../nbs/17_papers/4_searchr/05_evaluation.ipynb #4fdcc31f
 from copy import copy
@@ -226,3 +226,15 @@ def against(
             cell = dict(method=method, dataset=experiments.PRINTED.get(dataset, dataset), metric=metric)
             out.append(cell | experiments.paired_difference(pairs) | dict(p_t=p_t))
     return out
+
+# %% ../../../nbs/17_papers/4_searchr/05_evaluation.ipynb #41f0fc09
+def main_run(
+    profile: str,  # its name
+    n: int | None,  # questions per data set; None: the profile's, or the paper's 200
+    settings: dict,  # further settings of the profile
+    **given,  # seed, data, budget
+) -> Results:
+    "SEARCH-R on the questions of Table 2."
+    from treekit.papers.searchr.method import METHODS
+    P = setting(profile, n, settings, **given)
+    return run_rows(METHODS, experiments.sample_questions(P, SETS), P)

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['PRINTED_AS', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'setting',
            'question_note', 'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'on_hundred', 'against',
-           'judge_agreement', 'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause']
+           'judge_agreement', 'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause',
+           'main_run']
 
 # %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #7e5c5152
 import re
@@ -21,6 +22,7 @@ from ...scoring.short import covers, cover_em
 from ...experiments.resources import datasets, load
 from ...core.method import Trace
 from ...experiments.results import Results, Row, Scored
+from ...experiments.run import run
 from ...scoring.statistics import bootstrap
 
 # %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #0148f01b
@@ -227,3 +229,18 @@ def cause(
     lacks = missing if q.supporting else len(missing) == len(set(needed))  # all of them are needed, or one
     if needed and lacks: return "not retrieved"
     return "not answered"
+
+# %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #0dca924e
+def main_run(
+    profile: str,  # its name
+    n: int | None,  # questions per data set; None: all of the synthetic set
+    settings: dict,  # further settings of the profile
+    **given,  # seed, data, budget
+) -> Results:
+    "Tree-of-Question on the questions of Table 2, or on the multi-hop data sets of another source."
+    from treekit.papers.toq.method import METHODS
+    P = setting(profile, n, settings, **given)
+    questions = questions_of(P, "komultihop")[0] if P.synthetic else experiments.sample_questions(P, experiments.MULTIHOP)
+    found = run({"ToQ (ours)": METHODS["ToQ (ours)"]}, questions, P)
+    def short(row): return replace(row, answer="" if ABSTAINS.search(row.answer) else response_opening(row.answer))
+    return replace(found, rows=list(map(short, found.rows)))

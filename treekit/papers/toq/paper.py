@@ -40,4 +40,5 @@ Human Language Technologies (Volume 6: Industry Track)},
     requires=("index", "weights"),
     longest_prompt=longest_prompt,
     study="treekit.papers.toq.study:study",
+    main_run="treekit.papers.toq.evaluation:main_run",
 )

@@ -1,0 +1,81 @@
+"Error analyses of the papers: shares that add up, the same accuracy as the paper's table, and one notebook for all papers."
+from pathlib import Path
+
+import pytest
+
+from treekit.artefacts.build_cache import command_of, modules_behind, written
+from treekit.artefacts.catalog import runnable
+from treekit.artefacts.reproduce import Task, papers_read, plan_tasks, said_on_top, stage_of
+from treekit.analysis.error_breakdown import COLUMNS, KINDS, run_of_paper
+from treekit.config import UsageError
+from treekit.papers.plugin import SHARED, Paper, get_paper, papers, read_rows
+
+ROOT = Path(__file__).resolve().parents[1]
+OFFLINE = ROOT / "figures" / "offline"
+NAMES = [p.name for p in papers()]
+
+
+@pytest.mark.parametrize("paper", NAMES)
+def test_shares_add_up_and_rows_count_every_question(paper):
+    rows = read_rows(OFFLINE / paper / "errors.csv")
+    assert tuple(rows[0]) == COLUMNS
+    for r in rows:
+        assert abs(float(r["right"]) + sum(float(r[k]) for k in KINDS) - 100) < 0.5, r
+        assert float(r["low"]) <= float(r["right"]) <= float(r["high"]), r
+    for source in {r["questions"] for r in rows}:
+        own = [r for r in rows if r["questions"] == source]
+        def total(**names): return sum(int(r["n"]) for r in own if all((r[k] == "all") == (v == "all") for k, v in names.items()))
+        whole = total(dataset="all", hops="all", type="all")
+        assert total(dataset="all", hops="each", type="all") == whole
+        assert total(dataset="each", hops="each", type="each") == whole or total(dataset="each", hops="all", type="all") == whole
+
+
+@pytest.mark.parametrize("paper, table, row", [("treerare", "treerare/table1", "TreeRare (DT)"),
+                                               ("rdr2", "across/table1", "RDR², prompted")])
+def test_accuracy_is_that_of_the_table(paper, table, row):
+    "The same questions, method and settings: COVER-EM per data set."
+    mine = {r["dataset"]: float(r["right"]) for r in read_rows(OFFLINE / paper / "errors.csv")
+            if r["questions"] == "generated" and r["hops"] == r["type"] == "all"}
+    value = "reproduced" if table.startswith(paper) else "value"
+    printed = {r["dataset"]: 100 * float(r[value]) for r in read_rows(OFFLINE / f"{table}.csv")
+               if r["method"] == row and r["metric"] == "COVER-EM" and r[value] and r["dataset"] in mine}
+    assert len(printed) == 3 and all(abs(mine[d] - v) < 0.06 for d, v in printed.items()), (mine, printed)
+
+
+@pytest.mark.parametrize("paper", NAMES)
+def test_examples_have_trees_with_the_first_wrong_node(paper):
+    page = (OFFLINE / paper / "errors_examples.md").read_text(encoding="utf-8")
+    sources = {r["questions"] for r in read_rows(OFFLINE / paper / "errors.csv")}
+    assert page.count("\n### ") == 3 * len(sources) and page.count("~~~~text") == page.count("\n### ")
+    assert page.count("first wrong step, ") >= 3
+
+
+def test_all_papers_share_the_notebooks_and_get_their_own_name(tmp_path):
+    rows = runnable(tuple(f"{p}/{a}" for p in NAMES for a in ("errors", "report")))
+    assert {r["notebook"].parent for r in rows} == {ROOT / SHARED} and len(rows) == 2 * len(NAMES)
+    tasks = plan_tasks(rows, str(tmp_path), dict(profile="offline"), {})
+    assert [t.parameters["paper"] for t in tasks] == [r["paper"] for r in rows]
+    assert all(said_on_top(r, t.parameters) == {} for r, t in zip(rows, tasks))
+    assert command_of(tasks[0].name, "offline", tasks[0].parameters) == f"treekit reproduce {tasks[0].name}"
+    for r in (r for r in rows if r["artefact"] == "errors"):
+        assert f"treekit.papers.{r['paper']}.evaluation" in modules_behind(r["paper"], r["notebook"])
+    first = NAMES[0]
+    assert get_paper(first).notebook("claims").parent.name == first and get_paper("across").notebook("errors").parent.name == "across"
+
+
+def test_files_belong_to_the_artefact_that_wrote_them(tmp_path):
+    folder = tmp_path / NAMES[0]
+    folder.mkdir()
+    for name in ("errors.csv", "errors_usage.csv", "report.md", "claims.csv"): (folder / name).write_text("a\n1\n")
+    def files(artefact): return sorted(written(f"{NAMES[0]}/{artefact}", get_paper(NAMES[0]).notebook(artefact), tmp_path))
+    assert files("errors") == ["errors.csv", "errors_usage.csv"] and files("report") == ["report.md"] and files("claims") == ["claims.csv"]
+
+
+def test_a_report_runs_after_the_claims_and_these_after_the_tables():
+    stages = {a: stage_of(Task(f"{NAMES[0]}/{a}", Path(), {})) for a in ("table1", "errors", "claims", "report")}
+    assert stages == dict(table1=0, errors=0, claims=1, report=2) and stage_of(Task("across/summary", Path(), {})) == 1
+    assert papers_read(Task(f"{NAMES[0]}/report", Path(), {})) == (NAMES[0],)
+
+
+def test_a_paper_without_a_method_is_told_what_to_add():
+    with pytest.raises(UsageError, match="short_names, or a main_run"): run_of_paper(Paper("bare", "Bare", ""), "offline")
