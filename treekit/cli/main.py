@@ -340,7 +340,7 @@ def list_(paper, profile, as_json):
         click.echo(click.style(name, bold=True))
         for r in (r for r in rows if r["paper"] == name):
             title = shorten(r["title"], 62, placeholder=" …")
-            click.echo(f"  {r['artefact']:<11} {title:<63} {r['last_run']:<17} {_state(r)}")
+            click.echo(f"  {r['artefact']:<15} {title:<63} {r['last_run']:<17} {_state(r)}")
 
 def _state(row):
     "A row of `list` in a few words."
