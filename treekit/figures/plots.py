@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'HANGUL', 'fonts', 'without_glyph', 'house_style', 'ran_line',
-           'describe', 'figure_check', 'save_figure', 'dot_plot']
+           'describe', 'figure_check', 'save_figure', 'dot_plot', 'legend_below']
 
 # %% ../../nbs/16_figures/06_plots.ipynb #7f946257
 import csv, dataclasses, functools, io, textwrap
@@ -280,6 +280,11 @@ class _DotPlan:
         return [handle(*one) for one in self.series] + (patches if len(roles) > 1 else [])
 
 def _column(r): return r["dataset"], r["metric"]
+
+def legend_below(fig, width: float):
+    "Legend of all panels below a figure, each label once; none for a single series."
+    found = {label: handle for ax in fig.axes for handle, label in zip(*ax.get_legend_handles_labels())}
+    if len(found) > 1: fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=_legend_columns([*found], width))
 
 def _legend_columns(labels, width):
     "Number of legend columns that fit the width."
