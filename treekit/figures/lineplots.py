@@ -42,7 +42,7 @@ def line_panels(
     ylabel: str | list[str] = "",  # of all panels, or of each
     height: float = 1.75,  # inches of a panel
     across: int = 3,  # panels per row, at most
-    ylim: tuple = (0, 100),  # of all panels
+    ylim: tuple = (0, 100),  # of all panels; where each has its own label, of those in percent
     xticks: list = (),
     xnames: list[str] = (),  # of the ticks
     xscale: str = "linear",
@@ -62,7 +62,8 @@ def line_panels(
             ax.plot(x, s.y, label=s.label, markersize=3.8, zorder=3, **s.look)
             if len(s.low): ax.vlines(x, s.low, s.high, color=s.look.get("color"), lw=1, zorder=2)
         ax.set(title=title, xlabel=xlabel, ylabel=labels[k] if not same or k % across == 0 else "", xscale=xscale)
-        if ylim: ax.set_ylim(*ylim)
+        if ylim and (same or "%" in labels[k]): ax.set_ylim(*ylim)
+        elif ylim: ax.set_ylim(bottom=0)
         if len(xticks):
             ax.set_xticks(xticks, xnames or [str(x) for x in xticks])
             ax.minorticks_off()

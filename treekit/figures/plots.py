@@ -105,11 +105,11 @@ def _add_head(fig, title, ran):
 _LEGIBLE = "no text overlaps another or is clipped"
 
 def _check(figures):
-    "Result of the check of texts, for the metadata of a file: one clause for each (figure, box)."
+    "Result of the check of texts, for the metadata of a file: one clause for each (width, figure, box). A wider figure is scaled in print."
     found = []
-    for fig, box in figures:
+    for width, fig, box in figures:
         faults = text_faults(fig, 72 * (box.y1 - fig.get_size_inches()[1]))
-        found.append(f"{25.4 * box.width:.0f} mm: {'; '.join(faults[:5]) or _LEGIBLE}")
+        found.append(f"{25.4 * width:.0f} mm: {'; '.join(faults[:5]) or _LEGIBLE}")
     return " | ".join(found)
 
 def figure_check(
@@ -136,14 +136,15 @@ def save_figure(
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     ran = _what_ran(folder / f"{name}.csv") if ran is None else ran
-    figures = [drawn(width=w) for w in (width, *({PAGE, COLUMN} - {width}))] if callable(drawn) else [drawn]
+    widths = [width, *({PAGE, COLUMN} - {width})] if callable(drawn) else [drawn.get_size_inches()[0]]
+    figures = [drawn(width=w) for w in widths] if callable(drawn) else [drawn]
     fig, finding = figures[0], getattr(figures[0], "finding", "")
     title = printable(title_of(folder.name, name, finding) if title is None else title)
     ran = printable(", ".join(filter(None, [ran, *getattr(fig, "notes", []), changed_settings()])))
     heads = [_add_head(f, title, ran) for f in figures]
     texts, box = heads[0]
     about = dict(Title=title, Description=ran)
-    checked = _check([(f, b) for f, (_, b) in zip(figures, heads)])
+    checked = _check([(w, f, b) for w, f, (_, b) in zip(widths, figures, heads)])
     with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
         _render(fig, paths[0], metadata=dict(Software=None, Comment=checked) | about, bbox_inches=box)
         fig.set_layout_engine("none")  # the layout is final; computing it again takes longer than drawing
