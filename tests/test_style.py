@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from treekit.figures.style import (
-    MODEL_MARKERS, ROLES, axis_limits, drawing_scale, method_styles, model_markers, role_of, shown_name)
+    MODEL_MARKERS, ROLES, axis_limits, drawing_scale, method_styles, model_markers, role_of)
 from treekit.papers.plugin import papers
 from treekit.scoring.metrics import METRIC_TYPES
 

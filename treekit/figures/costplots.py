@@ -6,6 +6,8 @@
 __all__ = ['grouped_bars', 'cost_bars', 'label_points']
 
 # %% ../../nbs/16_figures/09_costplots.ipynb #962a8775
+from textwrap import wrap
+
 from .plots import PAGE, describe, house_style, legend_below
 from .style import INTERVALS, method_styles, shown_name
 
@@ -36,7 +38,7 @@ def grouped_bars(
             ax.vlines([x for x, _ in with_bar], [c["low"] for _, c in with_bar], [c["high"] for _, c in with_bar], color="black", lw=0.9)
             bars = bars or bool(with_bar)
         for g in apart: ax.axvline(groups.index(g) - 0.5, color="#999999", lw=0.6, ls=":", marker="")
-        ax.set(title=title, ylabel=unit if ax.get_subplotspec().is_first_col() else "")
+        ax.set(title="\n".join(wrap(title, int(13 * width / across))), ylabel=unit if ax.get_subplotspec().is_first_col() else "")
         ax.grid(axis="x", visible=False)
         ax.grid(axis="y", visible=True)
         ax.set_xticks(range(len(groups)), groups)

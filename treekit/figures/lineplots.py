@@ -42,6 +42,7 @@ def line_panels(
     ylabel: str | list[str] = "",  # of all panels, or of each
     height: float = 1.75,  # inches of a panel
     across: int = 3,  # panels per row, at most
+    least: float = 1.5,  # inches of a panel
     ylim: tuple = (0, 100),  # of all panels; where each has its own label, of those in percent
     xticks: list = (),
     xnames: list[str] = (),  # of the ticks
@@ -51,7 +52,7 @@ def line_panels(
     "Line plot in panels."
     import matplotlib.pyplot as plt
     house_style()
-    across = max(1, min(across, len(panels), int(width / 1.5)))
+    across = max(1, min(across, len(panels), int(width / least)))
     down, labels = -(-len(panels) // across), [ylabel] * len(panels) if isinstance(ylabel, str) else ylabel
     same = len(set(labels)) == 1
     fig, axes = plt.subplots(down, across, figsize=(width, 0.35 + (height + 0.1) * down), sharey=same, squeeze=False)

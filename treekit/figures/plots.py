@@ -188,7 +188,7 @@ def dot_plot(
     return describe(fig, finding, *plan.notes)
 
 # %% ../../nbs/16_figures/06_plots.ipynb #203d860d
-_LANE, _GAP, _LINE = 0.052, 0.045, 0.108  # inches: line of one model within a row, space between rows, line of a label
+_LANE, _GAP, _LINE = 0.052, 0.045, 0.122  # inches: line of one model within a row, space between rows, line of a label
 
 class _DotPlan:
     "Layout of a dot plot: panels, rows, and one line of a row for each model that has values in it."
@@ -206,13 +206,14 @@ class _DotPlan:
         self.panels = [("", m) for m in metrics] if self.by_dataset else sorted(shown, key=lambda h: metrics.index(h[1]))
         self._place([r for r in records if _column(r) in shown], width)
         room = width - 0.1 - 0.058 * max((len(line) for text in self.labels.values() for line in text.split("\n")), default=0)
-        self.across = max(1, min(across, len(self.panels), int(room / 0.95)))
+        fit = max(1, int(room / 0.95))
+        self.across = len(self.panels) if len(self.panels) <= min(fit, across + 1) else max(1, min(across, fit))
         if not self.by_dataset and self.across >= len(datasets) > 1 and len(self.panels) == len(datasets) * len(metrics) > self.across:
             self.across = len(datasets)  # a row of panels for each metric
         self.each = room / self.across
         self.down = max(1, -(-len(self.panels) // self.across))
         keys = _legend_columns([h.get_label() for h in self.legend()], width)
-        self.height = self.down * (self.end + 0.56) + 0.1 + 0.14 * -(-len(self.legend()) // keys)
+        self.height = self.down * (self.end + 0.62) + 0.1 + 0.14 * -(-len(self.legend()) // keys)
         absent = dict.fromkeys(m for d, m in heads if (d, m) not in shown and metric_type(m).unit != "")
         bars = any(_is_number(r["low"]) for *_, rows in self.series for r in rows)
         self.notes = [INTERVALS] * bars + ([f"without a run: {', '.join(absent)}"] if absent and ran else [])
@@ -252,7 +253,7 @@ class _DotPlan:
                 if run and _is_number(r["low"]):
                     ax.plot([self.scale_of(r) * r["low"], self.scale_of(r) * r["high"]], [y, y], "-", color=colour, lw=1.4, marker="",
                             solid_capstyle="butt", zorder=2)
-                look = dict(color=colour, mec="black", mew=0.4, ms=3.8) if run else dict(color=role_colour("print"), mfc="white", mew=0.7, ms=3.2)
+                look = dict(color=colour, mec="black", mew=0.4, ms=3.8) if run else dict(color=role_colour("print"), mfc="white", mew=0.7, ms=5 if self.marker[r["group"]] == "*" else 3.8)
                 ax.plot(self.scale_of(r) * r[key], y, ls="none", marker=self.marker[r["group"]], zorder=3 + run, **look)
         for y in self.borders[:-1]: ax.axhline(y, color="#e2e2e2", lw=0.5, marker="", linestyle="-", zorder=0)
         self._axis(ax, metric)

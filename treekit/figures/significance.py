@@ -102,5 +102,6 @@ def leads(
 
 def _common(names):
     "What several names begin with; \"The method\" if that is nothing."
-    start = commonprefix(list(names)).rpartition(" ")[0].rstrip(" ,+(")
-    return start or "The method"
+    start = commonprefix(list(names))
+    if start[-1:].isalnum() and any(name[len(start):][:1].isalnum() for name in names): start = start.rpartition(" ")[0]
+    return start.rstrip(" ,+(*") or "The method"

@@ -85,7 +85,7 @@ def method_styles(
 # %% ../../nbs/16_figures/05_style.ipynb #4a66ad0d
 MODEL_MARKERS = {  # pattern of a name -> marker
     "gpt-4o-mini": "o", "gpt-4o": "^", "chatgpt|gpt-3.5": "s", "davinci": "p", "deepseek-v3": "v", "llama-?2": "<", "llama-?3.1-?8b": ">",
-    "llama-?3.3-?70b": "h", "qwen2.5-7b": "P", "qwen2.5-14b": "X", "hyperclova": "d", "simulated": "D", "extractive": "8", "tiny": "H"}
+    "llama-?3.3-?70b": "*", "qwen2.5-7b": "P", "qwen2.5-14b": "X", "hyperclova": "d", "simulated": "D", "extractive": "8", "tiny": "H"}
 _FREE = ["o", "s", "^", "v", "<", ">", "p", "h", "P", "X", "d", "*", "8", "H", "D"]
 
 def model_marker(model: str) -> str:

@@ -13,7 +13,7 @@ from textwrap import wrap
 from ...experiments.pareto import pareto, resampled_points
 from ...figures.costplots import label_points
 from ...figures.plots import PAGE, describe, fonts, house_style, legend_below
-from ...figures.style import INTERVALS, ROLES, role_colour, role_of
+from ...figures.style import INTERVALS, ROLES, role_colour, role_of, shown_name
 from ...figures.titles import question_source
 from ...figures.tables import save_csv, span_of, to_html, to_markdown
 from ...utils.atomic_write import write_whole
@@ -111,7 +111,8 @@ def front_plot(
             axes[0, 0].plot([], [], "D", ls="none", color=colour, mec="black", mew=0.4, ms=4.5, label=label)
     legend_below(fig, width)
     for ax, (points, _) in zip(axes[:, 0], panels.values()):
-        label_points(ax, [(p.cost[0], 100 * p.quality[0], p.method, p.method in bold) for p in points])
+        named = [p for p in points if width > 5 or p.method in bold or p.on_front]  # a column has no room for all names
+        label_points(ax, [(p.cost[0], 100 * p.quality[0], p.method, p.method in bold) for p in named])
     return describe(fig, "", INTERVALS)
 
 def _front_colour(method, bold): return role_colour("own" if method in bold else role_of(method))
@@ -141,7 +142,7 @@ def prediction_plot(
             some = [c for c in own if c.anchor == held]
             ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3, mew=0.7, label=label, **look)
         worst = sorted((c for c in own if not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))[:most]
-        names = "\n".join("\n".join(wrap(f"{i}  {c.row}, {c.dataset} {c.metric}", int(width / across * 18), subsequent_indent="    ")) for i, c in enumerate(worst, 1))
+        names = "\n".join("\n".join(wrap(f"{i}  {shown_name(c.row)}, {c.dataset} {c.metric}", int(width / across * 18), subsequent_indent="    ")) for i, c in enumerate(worst, 1))
         ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal", anchor="N",
                ylabel="printed: points from its column's mean" if k % across == 0 else "")
         ax.set_title(ax.get_title(), fontsize=7)
