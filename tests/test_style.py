@@ -68,17 +68,18 @@ def test_colours_and_markers_come_from_the_table():
     allowed = {"treekit/papers/comparison/summary.py", "treekit/figures/plots.py", "nbs/16_figures/06_plots.ipynb",
                "nbs/17_papers/6_comparison/05_summary.ipynb", "nbs/reproduce/searchr/navigator.ipynb", "nbs/reproduce/rdr2/figure6.ipynb",
                "nbs/reproduce/rdr2/figure7.ipynb"}
-    files = [*(ROOT / "treekit/figures").glob("*.py"), *(ROOT / "treekit/papers").glob("*/*.py"), *(ROOT / "nbs/reproduce").glob("*/*.ipynb")]
-    found = {str(p.relative_to(ROOT)) for p in files if re.search(r"PALETTE\[|HATCHES\[|color=\\?[\"']C\d", p.read_text(encoding="utf-8"))}
+    files = [*(ROOT / "treekit/figures").glob("*.py"), *(ROOT / "treekit/papers").glob("*/*.py"),
+             *(ROOT / "nbs/reproduce").glob("*/*.ipynb")]
+    found = {str(p.relative_to(ROOT)) for p in files if re.search(r"PALETTE\[|color=\\?[\"']C\d", p.read_text(encoding="utf-8"))}
     assert found <= allowed
 
 
 def test_percent_is_the_one_unit_of_scores():
     for name, kind in METRIC_TYPES.items():
         if kind.unit == "percent":
-            assert drawing_scale([(name, 0.4), (name, 0.9)]) == 100 and drawing_scale([(name, 40.0)]) == 1
+            assert drawing_scale(name, [0.4, 0.9]) == 100 and drawing_scale(name, [40.0]) == 1
             assert axis_limits(name, [40, 71.5]) == axis_limits(name, [3, 79])  # one axis from zero on
-    assert drawing_scale([("Len", 0.5)]) == 1
+    assert drawing_scale("Len", [0.5]) == 1
 
 
 def read(path):
@@ -95,7 +96,8 @@ def bold_faults(text):
         metric = max((m for m in METRIC_TYPES if column == m or column.endswith(f" {m}")), key=len, default="")
         groups = {}
         for r in rows:
-            if number := re.match(r"(\*\*)?(-?\d+(?:\.\d+)?)", r[k]): groups.setdefault(r[0], []).append((float(number[2]), bool(number[1]), r[1]))
+            if number := re.match(r"(\*\*)?(-?\d+(?:\.\d+)?)", r[k]):
+                groups.setdefault(r[0], []).append((float(number[2]), bool(number[1]), r[1]))
         for cells in groups.values():
             direction = METRIC_TYPES[metric].direction if metric else "none"
             values = [v for v, _, name in cells if not re.search(r" (minus|over|vs) |^Rel", name)]

@@ -31,7 +31,8 @@ def grouped_bars(
     for ax in axes.flat[len(panels):]: ax.remove()
     for ax, (title, panel) in zip(axes.flat, panels.items()):
         for i, method in enumerate(m for m in methods if m in panel):
-            cells = [(groups.index(g) + (i - (len(panel) - 1) / 2) * each, c if isinstance(c, dict) else dict(value=c)) for g, c in panel[method].items()]
+            cells = [(groups.index(g) + (i - (len(panel) - 1) / 2) * each, c if isinstance(c, dict) else dict(value=c))
+                     for g, c in panel[method].items()]
             ax.bar([x for x, _ in cells], [c["value"] for _, c in cells], each, label=labels.get(method, shown_name(method)), lw=0.4,
                    edgecolor="black", **{k: style[method][k] for k in ("color", "hatch")})
             with_bar = [(x, c) for x, c in cells if c.get("low") is not None]
@@ -43,7 +44,8 @@ def grouped_bars(
         ax.grid(axis="y", visible=True)
         ax.set_xticks(range(len(groups)), groups)
         ax.tick_params(labelbottom=True)
-        if width / across < 4 and sum(map(len, groups)) * 0.055 > width / across - 0.6: ax.tick_params(axis="x", labelrotation=30, labelsize=6)
+        crowded = sum(map(len, groups)) * 0.055 > width / across - 0.6
+        if crowded: ax.tick_params(axis="x", labelrotation=30, labelsize=6)
     legend_below(fig, width)
     return describe(fig, "", *[INTERVALS] * bars)
 
@@ -56,7 +58,8 @@ def cost_bars(
 ):  # matplotlib figure
     "Grouped bar chart of costs: one panel per column of a table, one below the other, with one axis."
     def cells(method, column): return {r["dataset"]: r[column] for r in table if r["method"] == method and r.get(column)}
-    return grouped_bars({title: {m: own for m in series if (own := cells(m, column))} for column, title in panels.items()}, width, unit=unit, across=1)
+    return grouped_bars({title: {m: own for m in series if (own := cells(m, column))} for column, title in panels.items()}, width,
+                        unit=unit, across=1)
 
 # %% ../../nbs/16_figures/09_costplots.ipynb #521870af
 _AROUND = [(x * r, y * r) for r in (7, 13, 21) for x, y in ((1, 0), (0, 1), (0, -1), (-1, 0), (.7, .7), (.7, -.7), (-.7, .7), (-.7, -.7))]

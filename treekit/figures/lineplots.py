@@ -7,6 +7,7 @@ __all__ = ['Series', 'reproduced_look', 'printed_look', 'line_panels']
 
 # %% ../../nbs/16_figures/09_lineplots.ipynb #3e6849a1
 from dataclasses import dataclass, field
+from textwrap import wrap
 
 from .plots import PAGE, describe, house_style, legend_below
 from .style import INTERVALS, method_styles, model_marker, role_colour
@@ -62,7 +63,8 @@ def line_panels(
             x = [v + dodge * (i - (len(series) - 1) / 2) for v in s.x]
             ax.plot(x, s.y, label=s.label, markersize=3.8, zorder=3, **s.look)
             if len(s.low): ax.vlines(x, s.low, s.high, color=s.look.get("color"), lw=1, zorder=2)
-        ax.set(title=title, xlabel=xlabel, ylabel=labels[k] if not same or k % across == 0 else "", xscale=xscale)
+        ax.set(title=title, xlabel="\n".join(wrap(xlabel, int(14 * (width - 0.4) / across))), xscale=xscale,
+               ylabel="\n".join(wrap(labels[k], int(13 * height))) if not same or k % across == 0 else "")
         if ylim and (same or "%" in labels[k]): ax.set_ylim(*ylim)
         elif ylim: ax.set_ylim(bottom=0)
         if len(xticks):

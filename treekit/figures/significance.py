@@ -89,7 +89,9 @@ def leads(
         mine, theirs = ([r for r in own if bool(is_own(r["method"])) == is_mine] for is_mine in (True, False))
         if not mine or not theirs: continue
         best, rival = (max(some, key=lambda r: sign * r["reproduced"]) for some in (mine, theirs))
-        def apart(one, other): return sign * (one["reproduced"] - other["reproduced"]) > 0 and (p := _p(one, other, kept)) is not None and p < level
+        def apart(one, other):
+            p = _p(one, other, kept)
+            return sign * (one["reproduced"] - other["reproduced"]) > 0 and p is not None and p < level
         ahead += all(apart(best, r) for r in theirs)
         behind += all(apart(rival, r) for r in mine)
         names |= dict.fromkeys(shown(name_and_run(r["method"])[0]) for r in mine)

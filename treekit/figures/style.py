@@ -116,11 +116,11 @@ def axis_label(metric: str) -> str:
     return f"{metric}, {sign}" if sign and sign not in metric.split(" ") else metric
 
 def drawing_scale(
-    values: list[tuple[str, float]],  # (metric, value), all of a table
+    metric: str,
+    values: list[float],  # all of a table's column
 ) -> float:  # 100 or 1
-    "Factor that makes percent of a table's scores: 100 where the table stores shares of 1."
-    shares = [abs(v) for metric, v in values if metric_type(metric).unit == "percent"]
-    return 100 if shares and max(shares) <= 1 else 1
+    "Factor that makes percent of a metric's values: 100 where the table stores shares of 1."
+    return 100 if metric_type(metric).unit == "percent" and values and max(map(abs, values)) <= 1 else 1
 
 def axis_limits(
     metric: str,

@@ -91,7 +91,8 @@ def front_plot(
     house_style()
     fig, axes = plt.subplots(len(panels), 1, figsize=(width, 0.4 + 3.5 * len(panels)), squeeze=False)
     for ax, (title, (points, band)) in zip(axes[:, 0], panels.items()):
-        if band: ax.fill_between(band[0], *(100 * edge for edge in band[1:]), step="post", color="#e4e4e4", lw=0, zorder=0, label="front in 95 % of resamples")
+        if band: ax.fill_between(band[0], *(100 * edge for edge in band[1:]), step="post", color="#e4e4e4", lw=0, zorder=0,
+                                 label="front in 95 % of resamples")
         on = sorted((p.cost[0], 100 * p.quality[0]) for p in points if p.on_front)
         ax.step(*zip(*on), where="post", color="#888888", marker="", linestyle="-", lw=1, zorder=1)
         for p in points:
@@ -140,9 +141,11 @@ def prediction_plot(
         ax.plot([-far, far], [-far, far], "-", color="#999999", lw=0.7, marker="", zorder=1, label="printed = predicted")
         for held, label, look in looks:
             some = [c for c in own if c.anchor == held]
-            ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3, mew=0.7, label=label, **look)
+            ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3, mew=0.7,
+                    label=label, **look)
         worst = sorted((c for c in own if not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))[:most]
-        names = "\n".join("\n".join(wrap(f"{i}  {shown_name(c.row)}, {c.dataset} {c.metric}", int(width / across * 18), subsequent_indent="    ")) for i, c in enumerate(worst, 1))
+        names = "\n".join("\n".join(wrap(f"{i}  {shown_name(c.row)}, {c.dataset} {c.metric}", int(width / across * 18),
+                                         subsequent_indent="    ")) for i, c in enumerate(worst, 1))
         ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal", anchor="N",
                ylabel="printed: points from its column's mean" if k % across == 0 else "")
         ax.set_title(ax.get_title(), fontsize=7)
@@ -167,7 +170,8 @@ def ability_plot(
     import numpy as np
     house_style()
     parameters, methods = list(dict.fromkeys(c.parameter for c in curves)), list(dict.fromkeys(c.method for c in curves))
-    fig, axes = plt.subplots(len(methods), len(parameters), figsize=(width, 0.8 + 0.68 * len(methods)), sharex=True, sharey=True, squeeze=False)
+    fig, axes = plt.subplots(len(methods), len(parameters), figsize=(width, 0.8 + 0.68 * len(methods)), sharex=True, sharey=True,
+                             squeeze=False)
     for c in curves:
         row, column = methods.index(c.method), parameters.index(c.parameter)
         ax, colour = axes[row][column], _front_colour(c.method, bold)
@@ -208,7 +212,8 @@ def effects_plot(
         for r in own:
             y, middle = papers.index(r["paper"]), 100 * r["effect"]
             ax.plot([100 * r["low"], 100 * r["high"]], [y, y], "-", color=role_colour(role), lw=1.4, marker="")
-            ax.plot(middle, y, "D", color=role_colour(role), mec="black", mew=0.4, ms=4, mfc="white" if r["outcome"] == "fails" else role_colour(role))
+            ax.plot(middle, y, "D", color=role_colour(role), mec="black", mew=0.4, ms=4, mfc="white"
+                    if r["outcome"] == "fails" else role_colour(role))
         ax.axvline(0, color="#555555", linewidth=0.8, marker="", linestyle="-")
         told = wrap(f"{own[0]['more']} − {own[0]['less']}", max(10, int(14 * each)))
         ax.set_title("\n".join([*wrap(head, max(10, int(14 * each))), *told]), family=fonts(), fontsize=7)
