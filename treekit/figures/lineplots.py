@@ -9,7 +9,7 @@ __all__ = ['Series', 'reproduced_look', 'printed_look', 'line_panels']
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from .plots import PAGE, describe, house_style, legend_below
+from .plots import PAGE, describe, house_style, legend_below, legend_height
 from .style import INTERVALS, method_styles, model_marker, role_colour
 
 # %% ../../nbs/16_figures/09_lineplots.ipynb #5b700feb
@@ -56,14 +56,17 @@ def line_panels(
     across = max(1, min(across, len(panels), int(width / least)))
     down, labels = -(-len(panels) // across), [ylabel] * len(panels) if isinstance(ylabel, str) else ylabel
     same = len(set(labels)) == 1
-    fig, axes = plt.subplots(down, across, figsize=(width, 0.35 + (height + 0.1) * down), sharey=same, squeeze=False)
+    names = list(dict.fromkeys(s.label for series in panels.values() for s in series))
+    tall, each = (height + 0.1) * down + legend_height(names, width), (width - 0.4) / across
+    fig, axes = plt.subplots(down, across, figsize=(width, tall + 0.15), sharey=same, squeeze=False)
     for ax in axes.flat[len(panels):]: ax.remove()
     for k, (ax, (title, series)) in enumerate(zip(axes.flat, panels.items())):
         for i, s in enumerate(series):
             x = [v + dodge * (i - (len(series) - 1) / 2) for v in s.x]
             ax.plot(x, s.y, label=s.label, markersize=3.8, zorder=3, **s.look)
             if len(s.low): ax.vlines(x, s.low, s.high, color=s.look.get("color"), lw=1, zorder=2)
-        ax.set(title=title, xlabel="\n".join(wrap(xlabel, int(14 * (width - 0.4) / across))), xscale=xscale,
+        ax.set(title="\n".join(line for part in title.split("\n") for line in wrap(part, int(13 * each))), xscale=xscale,
+               xlabel="\n".join(wrap(xlabel, int(14 * each))),
                ylabel="\n".join(wrap(labels[k], int(13 * height))) if not same or k % across == 0 else "")
         if ylim and (same or "%" in labels[k]): ax.set_ylim(*ylim)
         elif ylim: ax.set_ylim(bottom=0)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HANGUL', 'fonts', 'without_glyph', 'house_style', 'ran_line', 'describe',
-           'figure_check', 'save_figure', 'dot_plot', 'legend_below']
+           'figure_check', 'save_figure', 'dot_plot', 'legend_below', 'legend_height']
 
 # %% ../../nbs/16_figures/06_plots.ipynb #7f946257
 import csv, dataclasses, functools, io, textwrap
@@ -213,8 +213,7 @@ class _DotPlan:
             self.across = len(datasets)  # a row of panels for each metric
         self.each = room / self.across
         self.down = max(1, -(-len(self.panels) // self.across))
-        keys = _legend_columns([h.get_label() for h in self.legend()], width)
-        self.height = self.down * (self.end + 0.62) + 0.1 + 0.14 * -(-len(self.legend()) // keys)
+        self.height = self.down * (self.end + 0.62) + 0.1 + legend_height([h.get_label() for h in self.legend()], width)
         absent = dict.fromkeys(m for d, m in heads if (d, m) not in shown and metric_type(m).unit != "")
         bars = any(_is_number(r["low"]) for *_, rows in self.series for r in rows)
         self.notes = [INTERVALS] * bars + ([f"without a run: {', '.join(absent)}"] if absent and ran else [])
@@ -294,6 +293,10 @@ def legend_below(fig, width: float):
     "Legend of all panels below a figure, each label once; none for a single series."
     found = {label: handle for ax in fig.axes for handle, label in zip(*ax.get_legend_handles_labels())}
     if len(found) > 1: fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=_legend_columns([*found], width))
+
+def legend_height(labels: list[str], width: float) -> float:  # inches
+    "Height of a legend below a figure; 0 for a single label."
+    return 0.14 * -(-len(labels) // _legend_columns(labels, width)) if len(labels) > 1 else 0
 
 def _legend_columns(labels, width):
     "Number of legend columns that fit the width."
