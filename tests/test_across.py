@@ -77,7 +77,7 @@ def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
             spent("Far", 900, [1, 1, 1, 0])]
     points, band = front_panel(some, lambda usage: usage.tokens_in / 100)
     assert [p.cost[0] for p in points] == [1, 1.05, 1.06, 9] and [p.on_front for p in points] == [True, False, False, True]
-    fig = front_plot({"a": (points, band)}, {p.method: "P" for p in points}, {"Far"}, "cents")
+    fig = front_plot({"a": (points, band)}, {"Far"}, "cents")
     fig.canvas.draw()
     [ax] = fig.axes
     labels, frame = [t for t in ax.texts if isinstance(t, Annotation)], ax.get_window_extent()

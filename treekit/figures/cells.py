@@ -104,10 +104,9 @@ def name_and_run(
 def as_run(
     table,  # from `treekit.figures.verdicts.compare`
     ran: dict[str, str],  # from `what_ran`
-    everywhere: bool = False,  # whether to rename published groups too, for figures that show both on one line
 ):  # renamed copy
     "Append what ran to the method names of a table."
-    groups = set(table.group) if everywhere else set(table[table.reproduced.notna()].group)
+    groups = set(table[table.reproduced.notna()].group)
     def name(group, method): return f"{method} [{ran[method]}]" if group in groups and method in ran else method
     return table.assign(method=[name(*pair) for pair in zip(table.group, table.method)])
 

@@ -68,8 +68,10 @@ def put_text(
     bold: bool = False,
     size: float = SIZE,
     ha: str = "left",
+    width: float | None = None,  # points; a longer text is set in smaller letters
 ):
     "Write one line of text."
+    if width: size *= min(1, width / max(1, text_width(text, size, bold)))
     weight = "bold" if bold else "normal"
     ax.text(x, y, text, size=size, weight=weight, family=fonts(), va="baseline", ha=ha, parse_math=False)
 
@@ -197,6 +199,6 @@ def draw_sections(
         at += head + part.height + 6
     fig, ax = canvas(width, at)
     for (title, part), top in zip(parts, tops):
-        put_text(ax, 1, top + 9, title, True, SIZE + 0.6)
+        put_text(ax, 1, top + 9, title, True, SIZE + 0.6, width=width - 4)
         part.draw(ax, top + head)
     return fig

@@ -103,7 +103,7 @@ def draw_beside(
     columns = [column(i, trace) for i, trace in enumerate(traces.values())]
     fig, ax = canvas(width * 72, max(bottom for *_, bottom in columns) + 1)
     for i, (name, (boxes, arrows, _)) in enumerate(zip(traces, columns)):
-        put_text(ax, 1 + i * (each + gap), head - 5, printable(name), True, SIZE + 1)
+        put_text(ax, 1 + i * (each + gap), head - 5, printable(name), True, SIZE + 1, width=each)
         for block, x, top in boxes: block.draw(ax, x, top)
         for points in arrows: arrow(ax, *points)
     return fig
@@ -151,7 +151,7 @@ def _stages(trace, node, width, lines):
     hits = data.get("hits", [])
     names = list(dict.fromkeys(h.get("title") or h["id"] for h in hits))
     stages = [
-        ("given: the question and", given),
+        ("given: question, phrase, evidence below", given),
         ("QG: queries", [entry(q, lines, "?") for q in data.get("queries", [])]),
         (f"retrieval: {len(hits)} passages", [entry(t, 2, "▪") for t in names[:5]]),
         ("SAG: evidence", [entry(data.get("evidence") or "(handed up as they are)", 3 * lines, "→")]),
@@ -192,7 +192,7 @@ def draw_overview(
     y2 = y1 + max(b.height for b in stages) + gap + head
     fig, ax = canvas(W, y2 + max(b.height for b in last) + 2)
 
-    def title(text, at): put_text(ax, 1, at + 2.5, text, True, SIZE + 0.6)
+    def title(text, at): put_text(ax, 1, at + 2.5, text, True, SIZE + 0.6, width=W - 4)
     title("1  The question's syntax tree, resolved from the bottom up; equal numbers may run at once", head / 2)
     tree.draw(ax)
     title("2  At each node (here: the grey one)", y1 - head / 2)

@@ -72,6 +72,9 @@ class Paper:
     # reference to a table (printed name -> method, or a function of examples) -> names
     methods: dict[str, tuple] = field(default_factory=dict)
     short_names: dict[str, str] = field(default_factory=dict)  # name on the command line -> printed name
+    shown_as: dict[str, str] = field(default_factory=dict)  # printed name -> name in figures, where the printed one isn't one: "Ours"
+    # role of `figures.style.ROLES` -> pattern of the printed names that have it: "own", "ablation", and those of its own baselines
+    figure_roles: dict[str, str] = field(default_factory=dict)
     settings: tuple[str, ...] = ()  # fields of its methods that a cassette may record, beside those of treekit's own methods
     prompts: tuple[str, ...] = ()  # references to its tables of prompts
     requires: tuple[str, ...] = ()  # of `environment_check.REQUIREMENTS`: what its runs need beyond what every run needs

@@ -12,7 +12,8 @@ from textwrap import wrap
 
 from ...experiments.pareto import pareto, resampled_points
 from ...figures.costplots import label_points
-from ...figures.plots import LINES, MARKERS, PAGE, PALETTE, fonts, house_style
+from ...figures.plots import PAGE, describe, fonts, house_style, legend_below
+from ...figures.style import INTERVALS, ROLES, role_colour, role_of, shown_name
 from ...figures.titles import question_source
 from ...figures.tables import save_csv, span_of, to_html, to_markdown
 from ...utils.atomic_write import write_whole
@@ -79,124 +80,120 @@ def front_panel(
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #6fcd3255
 def front_plot(
     panels: dict,  # title -> (points of `pareto`, band: (costs, low, high) or None)
-    papers: dict[str, str],  # method -> whose row it is
     bold: set,  # the five papers' own methods
     xlabel: str,
-    ylabel: str = "quality, 0 to 1",
+    ylabel: str = "quality, %",
+    width: float = PAGE,  # inches
 ):  # matplotlib figure
-    "Methods by cost (logarithmic) and quality, each with its interval."
+    "Methods by cost (logarithmic) and quality, each with its interval, coloured by role."
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullLocator
     house_style()
-    whose = list(dict.fromkeys(papers.values()))
-    fig, axes = plt.subplots(len(panels), 1, figsize=(PAGE, 0.4 + 3.7 * len(panels)), squeeze=False)
+    fig, axes = plt.subplots(len(panels), 1, figsize=(width, 0.4 + 3.5 * len(panels)), squeeze=False)
     for ax, (title, (points, band)) in zip(axes[:, 0], panels.items()):
-        if band: ax.fill_between(*band, step="post", color="#e4e4e4", lw=0, zorder=0)
-        on = sorted((p.cost[0], p.quality[0]) for p in points if p.on_front)
+        if band: ax.fill_between(band[0], *(100 * edge for edge in band[1:]), step="post", color="#e4e4e4", lw=0, zorder=0,
+                                 label="front in 95 % of resamples")
+        on = sorted((p.cost[0], 100 * p.quality[0]) for p in points if p.on_front)
         ax.step(*zip(*on), where="post", color="#888888", marker="", linestyle="-", lw=1, zorder=1)
         for p in points:
-            color, marker = PALETTE[whose.index(papers[p.method])], MARKERS[whose.index(papers[p.method])]
-            (x, x0, x1), (y, y0, y1) = p.cost, p.quality
+            (x, x0, x1), (y, y0, y1) = p.cost, (100 * v for v in p.quality)
             ax.plot([x, x], [y0, y1], "-", color="#b5b5b5", lw=0.8, marker="", zorder=2)
             ax.plot([x0, x1], [y, y], "-", color="#b5b5b5", lw=0.8, marker="", zorder=2)
-            ax.plot(x, y, marker, ls="none", color=color, mfc=color if p.method in bold else "white", ms=5.5, zorder=4)
-        ax.set(xscale="log", title=title, ylabel=ylabel, ylim=(0, min(1, 0.06 + max(p.quality[2] for p in points))))
+            ax.plot(x, y, "D", ls="none", color=_front_colour(p.method, bold), mec="black", mew=0.4, ms=4.5, zorder=4)
+        ax.set(xscale="log", title=title, ylabel=ylabel, ylim=(0, min(100, 6 + 100 * max(p.quality[2] for p in points))))
         ax.margins(x=0.06)
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if width > 5 else (1, 3)))
         ax.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}" if v >= 1 else f"{v:g}")
         ax.xaxis.set_minor_locator(NullLocator())
         ax.grid(axis="y", visible=True)
     axes[-1, 0].set_xlabel(xlabel)
-    handles = [plt.Line2D([], [], ls="none", marker=MARKERS[i], color=PALETTE[i], ms=5, label=w) for i, w in enumerate(whose)]
-    fig.legend(handles=[*handles, plt.Line2D([], [], ls="none", marker="o", color="#444444", mfc="white", ms=5, label="open: a baseline"),
-                        plt.Rectangle((0, 0), 1, 1, fc="#e4e4e4", lw=0, label="the front in 95 % of resamples")],
-               loc="outside lower center", ncols=4)
+    for colour, _, label in ROLES.values():
+        if any(_front_colour(p.method, bold) == colour for points, _ in panels.values() for p in points):
+            axes[0, 0].plot([], [], "D", ls="none", color=colour, mec="black", mew=0.4, ms=4.5, label=label)
+    legend_below(fig, width)
     for ax, (points, _) in zip(axes[:, 0], panels.values()):
-        label_points(ax, [(p.cost[0], p.quality[0], p.method, p.method in bold) for p in points])
-    return fig
+        named = [p for p in points if width > 5 or p.method in bold or p.on_front]  # a column has no room for all names
+        label_points(ax, [(p.cost[0], 100 * p.quality[0], p.method, p.method in bold) for p in named])
+    return describe(fig, "", INTERVALS)
+
+def _front_colour(method, bold): return role_colour("own" if method in bold else role_of(method))
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #22940276
 def prediction_plot(
     cells: list,  # of `treekit.analysis.calibration.PredictedCell`
     said: dict[str, str],  # paper -> a line below its title
     most: int = 4,  # cells in a panel that are named: the farthest from the line
+    width: float = PAGE,  # inches
 ):  # matplotlib figure
-    "Printed effects against predicted ones; the cells that are predicted worst have a number, and their names stand beside the panel."
+    "Printed effects against predicted ones; the cells that are predicted worst have a number, and their names are below the panel."
     import matplotlib.pyplot as plt
     house_style()
     papers = list(dict.fromkeys(c.paper for c in cells))
-    fig, axes = plt.subplots(3, 2, figsize=(PAGE, 9.2), squeeze=False)
-    for ax, paper in zip(axes.flat, papers):
+    across = max(1, min(3, len(papers), int(width / 2)))
+    down = -(-len(papers) // across)
+    fig, axes = plt.subplots(down, across, figsize=(width, 3.5 * down + 0.3), squeeze=False)
+    for ax in axes.flat[len(papers):]: ax.remove()
+    far = 100 * 1.08 * max(abs(v) for c in cells for v in (c.effect_printed, c.effect_predicted))
+    looks = ((False, "predicted cell", dict(marker="o", mfc=role_colour("own"), color=role_colour("own"))),
+             (True, "fitted cell", dict(marker="s", mfc="none", color="#777777")))
+    for k, (ax, paper) in enumerate(zip(axes.flat, papers)):
         own = [c for c in cells if c.paper == paper]
-        far = 100 * 1.15 * max(abs(v) for c in own for v in (c.effect_printed, c.effect_predicted))
-        ax.plot([-far, far], [-far, far], "-", color="#999999", lw=0.7, marker="", zorder=1)
-        for held, look in ((False, dict(marker="o", mfc=PALETTE[1], color=PALETTE[1])),
-            (True, dict(marker="s", mfc="none", color="#777777"))):
+        ax.plot([-far, far], [-far, far], "-", color="#999999", lw=0.7, marker="", zorder=1, label="printed = predicted")
+        for held, label, look in looks:
             some = [c for c in own if c.anchor == held]
-            ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3.2, mew=0.7, **look)
-        ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal")
+            ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3, mew=0.7,
+                    label=label, **look)
+        worst = sorted((c for c in own if not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))[:most]
+        names = "\n".join("\n".join(wrap(f"{i}  {shown_name(c.row)}, {c.dataset} {c.metric}", int(width / across * 18),
+                                         subsequent_indent="    ")) for i, c in enumerate(worst, 1))
+        ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal", anchor="N",
+               ylabel="printed: points from its column's mean" if k % across == 0 else "")
+        ax.set_title(ax.get_title(), fontsize=7)
+        ax.set_xlabel(f"predicted: points from its column's mean\n\n{names}", fontsize=6, linespacing=1.25)
         ax.grid(axis="both", visible=True)
-    for ax in axes.flat[len(papers):]: ax.axis("off")
-    for ax in axes.flat[:len(papers)]: ax.set_xlabel("predicted: points from the mean of its column")
-    for ax in axes[:, 0]: ax.set_ylabel("printed: points from the mean of its column")
-    last = axes.flat[-1]
-    last.plot([], [], ls="none", marker="o", color=PALETTE[1], ms=4, label="predicted cell")
-    last.plot([], [], ls="none", marker="s", mfc="none", color="#777777", ms=4, label="anchor: fitted")
-    last.plot([], [], "-", color="#999999", marker="", label="print = prediction")
-    last.legend(loc="center")
+    legend_below(fig, width)
     for ax, paper in zip(axes.flat, papers):
         own = sorted((c for c in cells if c.paper == paper and not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))
         label_points(ax, [(100 * c.effect_predicted, 100 * c.effect_printed, str(k), True) for k, c in enumerate(own[:most], 1)], 6.5)
-        names = "\n\n".join("\n".join(wrap(f"{k}  {c.row}", 22, subsequent_indent="    ") + wrap(f"{c.dataset} {c.metric}", 20,
-                            initial_indent="    ", subsequent_indent="    ")) for k, c in enumerate(own[:most], 1))
-        ax.text(1.04, 1, names, transform=ax.transAxes, va="top", fontsize=5.5)
-    return fig
+    return describe(fig)
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #db869db9
-def _apart(heights, least):
-    "Heights moved apart to a least distance; those that stand close share the moving."
-    order, groups = sorted(range(len(heights)), key=lambda i: heights[i]), []
-    def middle(g): return sum(heights[i] for i in g) / len(g)
-    for i in order:
-        groups.append([i])
-        while len(groups) > 1 and middle(groups[-1]) - middle(groups[-2]) < least * (len(groups[-1]) + len(groups[-2])) / 2:
-            groups[-2:] = [groups[-2] + groups[-1]]
-    placed = {i: middle(g) + least * (k - (len(g) - 1) / 2) for g in groups for k, i in enumerate(g)}
-    return [placed[i] for i in range(len(heights))]
-
 def ability_plot(
     curves: list,  # of `treekit.analysis.sweeps.Curve`
     axes_said: dict[str, str],  # parameter -> what its axis says
     bold: set,  # the five papers' own methods
     marks: dict[str, float] = {},  # parameter -> where the level has it
+    width: float = PAGE,  # inches
 ):  # matplotlib figure
-    "One panel for each parameter."
+    "Small multiples: one panel for each method and parameter, with 95 % intervals."
     import matplotlib.pyplot as plt
+    import numpy as np
     house_style()
     parameters, methods = list(dict.fromkeys(c.parameter for c in curves)), list(dict.fromkeys(c.method for c in curves))
-    across = 2
-    down = -(-len(parameters) // across)
-    fig, axes = plt.subplots(down, across, figsize=(PAGE, 2.15 * down), sharey=True, squeeze=False)
-    for ax, parameter in zip(axes.flat, parameters):
-        own = [c for c in curves if c.parameter == parameter]
-        for c in own:
-            i, strong = methods.index(c.method), c.method in bold
-            ax.plot(c.at, c.means, color=PALETTE[i % len(PALETTE)] if strong else "#888888", marker=MARKERS[i % len(MARKERS)],
-                    ls=LINES[i % len(LINES)], lw=1.3 if strong else 0.9, ms=3.2, mfc=None if strong else "white")
-        ends = _apart([c.means[-1] for c in own], 0.062)
-        for c, y in zip(own, ends):
-            ax.annotate(c.method, (1, c.means[-1]), (1.05, y), textcoords="data", fontsize=5.8, va="center", annotation_clip=False,
-                        fontweight="bold" if c.method in bold else "normal",
-                        arrowprops=dict(arrowstyle="-", lw=0.4, color="#999999", shrinkA=0, shrinkB=2))
-        if parameter in marks: ax.axvline(marks[parameter], color="#bbbbbb", lw=0.8, ls=":", zorder=0)
-        ax.set(xlabel=axes_said.get(parameter, parameter), xlim=(-0.03, 1.5), ylim=(0, 1.02), xticks=[0, 0.25, 0.5, 0.75, 1])
-        ax.spines["bottom"].set_bounds(0, 1)
+    fig, axes = plt.subplots(len(methods), len(parameters), figsize=(width, 0.8 + 0.68 * len(methods)), sharex=True, sharey=True,
+                             squeeze=False)
+    for c in curves:
+        row, column = methods.index(c.method), parameters.index(c.parameter)
+        ax, colour = axes[row][column], _front_colour(c.method, bold)
+        ax.fill_between(c.at, *(100 * np.quantile(c.drawn(), [0.025, 0.975], axis=0)), color=colour, alpha=0.25, lw=0)
+        ax.plot(c.at, 100 * c.means, "-", color=colour, marker="D", ms=2, lw=1.2)
+        if c.parameter in marks: ax.axvline(marks[c.parameter], color="#777777", lw=0.7, ls=":", marker="", zorder=0)
+        ax.set(xlim=(-0.05, 1.05), ylim=(0, 100), xticks=[0, 1], yticks=[0, 50, 100])
         ax.grid(axis="y", visible=True)
-    for ax in axes.flat[len(parameters):]: ax.axis("off")
-    for ax in axes[:, 0]: ax.set_ylabel("quality, 0 to 1")
-    return fig
+        ax.tick_params(labelsize=6)
+    for ax, parameter in zip(axes[0], parameters):
+        name, _, said = axes_said.get(parameter, parameter).partition(": ")
+        ax.set_title("\n".join([name, *(wrap(said, 20) if width > 5 else [])]), fontsize=7 if width > 5 else 6)
+    for ax, method in zip(axes[:, 0], methods):
+        ax.set_ylabel("\n".join(wrap(method.replace("-", "- "), 12)).replace("- ", "-"), rotation=0, ha="right", va="center", fontsize=6.5,
+                      fontweight="bold" if method in bold else "normal")
+    fig.supxlabel("value of the parameter", fontsize=7)
+    return describe(fig, "", "quality in %", "bands: 95 % intervals", *(["dotted: the value that the other panels have"] if marks else []))
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #177a37b3
+_CONTRASTS = dict(sham=("Negative control:", "control"), passages=("Equal passages:", "single"), tokens=("Equal tokens:", "iterative"),
+                  component=("Component:", "own"), oracle=("Positive control:", "oracle"))  # contrast -> heading, role
+
 def effects_plot(
     rows: list[dict],  # paper, component, contrast, more, less, effect, low, high (0 to 1), outcome
     width: float = PAGE,  # inches
@@ -204,23 +201,28 @@ def effects_plot(
     "Forest plot of controls: effects in points with their intervals, one panel for each contrast."
     import matplotlib.pyplot as plt
     house_style()
-    heads = dict(sham="Negative control:", passages="Equal passages:", tokens="Equal tokens:", component="Component:",
-                 oracle="Positive control:")
     contrasts, papers = list(dict.fromkeys(r["contrast"] for r in rows)), list(dict.fromkeys(r["paper"] for r in rows))
-    fig, axes = plt.subplots(1, len(contrasts), figsize=(width, 0.9 + 0.28 * len(papers)), sharex=True, sharey=True, squeeze=False)
-    for k, (ax, name) in enumerate(zip(axes[0], contrasts)):
-        own = [r for r in rows if r["contrast"] == name]
+    across = max(1, min(len(contrasts), int((width - 1.4) / 0.95)))
+    down = -(-len(contrasts) // across)
+    fig, axes = plt.subplots(down, across, figsize=(width, (1.0 + 0.28 * len(papers)) * down), sharex=True, sharey=True, squeeze=False)
+    for ax in axes.flat[len(contrasts):]: ax.remove()
+    each = (width - 1.5) / across
+    for ax, name in zip(axes.flat, contrasts):
+        own, (head, role) = [r for r in rows if r["contrast"] == name], _CONTRASTS.get(name, (name, "single"))
         for r in own:
             y, middle = papers.index(r["paper"]), 100 * r["effect"]
-            off = [[middle - 100 * r["low"]], [100 * r["high"] - middle]]
-            ax.errorbar(middle, y, xerr=off, fmt=MARKERS[k], color=PALETTE[k + 1], capsize=2, linewidth=1,
-                        markerfacecolor="white" if r["outcome"] == "fails" else PALETTE[k + 1])
-        ax.axvline(0, color="#555555", linewidth=0.8)
-        ax.set_title(f"{heads.get(name, name)}\n{own[0]['more']} −\n{own[0]['less']}", family=fonts())
-    axes[0][0].set_yticks(range(len(papers)), [f"{p}: {next(r['component'] for r in rows if r['paper'] == p)}" for p in papers])
+            ax.plot([100 * r["low"], 100 * r["high"]], [y, y], "-", color=role_colour(role), lw=1.4, marker="")
+            ax.plot(middle, y, "D", color=role_colour(role), mec="black", mew=0.4, ms=4, mfc="white"
+                    if r["outcome"] == "fails" else role_colour(role))
+        ax.axvline(0, color="#555555", linewidth=0.8, marker="", linestyle="-")
+        told = wrap(f"{own[0]['more']} − {own[0]['less']}", max(10, int(14 * each)))
+        ax.set_title("\n".join([*wrap(head, max(10, int(14 * each))), *told]), family=fonts(), fontsize=7)
+        ax.tick_params(labelbottom=True)
+    named = [f"{p}: {next(r['component'] for r in rows if r['paper'] == p)}" for p in papers]
+    axes[0][0].set_yticks(range(len(papers)), ["\n".join(wrap(text, 24)) for text in named])
     axes[0][0].invert_yaxis()
-    fig.supxlabel("points, with 95 % interval", size=8)
-    return fig
+    fig.supxlabel("points", size=8)
+    return describe(fig, "", INTERVALS)
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #0b4bc415
 def caption_of(

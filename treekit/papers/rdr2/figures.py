@@ -235,12 +235,12 @@ def draw_path(
     trace: Trace,
     document: Node,
     most: int = 4,  # headings beside the path that are named
-    width: float = PAGE,  # inches
+    width: float = PAGE,  # inches; a page's at least
 ):  # matplotlib figure
     "The heading tree, and beside it what each of the router's views lit, answered and unfolded."
     views, lines = router_views(trace, document), shown_nodes(tree, trace, document, most)
     if not views: raise UsageError("the router saw nothing of this document, so there is no path to draw")
-    figure = _PathFigure(tree, document, views, lines, width * 72)
+    figure = _PathFigure(tree, document, views, lines, 72 * max(width, PAGE))
     for i, line in enumerate(lines): figure.line(i, *line)
     number, at = {view.id: k for k, view in enumerate(views, 1)}, {id: row for row, (id, *_) in enumerate(lines)}
     for k, view in enumerate(views): figure.view(k, view, number, at)

@@ -56,6 +56,8 @@ PAPER = Paper(
             "No-retrieval", "Retrieve-and-Read", "FLARE", "ASC-F", "ASC", "SELF-RAG", "SELF-REASONING", "OPEN-RAG", "FRONT"),
     },
     short_names={"rdr2": "RDR2 (Ours)"},
+    shown_as={"RDR2 (Ours)": "RDR²"},
+    figure_roles={"own": r"RDR(2|²).*|iter-\d+|(enclose|tag) prompt.*", "control": r"always .*|untrained|inst, not fine-tuned"},
     prompts=("treekit.papers.rdr2.router:PROMPTS", "treekit.papers.rdr2.readers:PROMPTS", "treekit.papers.rdr2.baselines:PROMPTS"),
     requires=("index", "weights", "documents", "router", "qa_judge", "nli_judge", "mauve_model"),
     longest_prompt=longest_prompt,

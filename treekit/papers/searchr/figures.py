@@ -83,7 +83,7 @@ class _Steps:
         self.height = y - 6
 
     def draw(self, ax, y=0.0):
-        for (title, _), x in zip(PATH_COLUMNS, self.lefts): put_text(ax, x, y + 8, title)
+        for (title, _), x, room in zip(PATH_COLUMNS, self.lefts, self.widths): put_text(ax, x, y + 8, title, width=room)
         at = {n.data["number"]: (top + y, blocks) for n, (top, blocks) in zip(self.nodes, self.rows)}
         for top, blocks in at.values():
             for i, (b, x) in enumerate(zip(blocks, self.lefts)):
@@ -192,5 +192,5 @@ def draw_parse(
         start, centre = over + head.width / 2, x + blocks[i].width / 2
         arrow(ax, (start, end + head.height), (start, top - rise / 2), (centre, top - rise / 2), (centre, top))
     legend = "light blue: the words of an entity; its importance is the largest number of words below one of them"
-    if marked: put_text(ax, 1, y, legend)
+    if marked: put_text(ax, 1, y, legend, width=W - 4)
     return fig

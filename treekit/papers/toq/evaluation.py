@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'setting',
-           'question_note', 'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'on_hundred', 'against',
+           'question_note', 'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'against',
            'judge_agreement', 'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause',
            'main_run']
 
@@ -129,16 +129,6 @@ def scored_cells(results: Results) -> list[dict]:  # method, dataset, metric, n,
             out.append(scored(method, name, OWN[0], gold, failed))
         out.append(scored(method, name, OWN[1], {r.question.id: r.usage.calls for r in rows}, failed))
     return out
-
-# %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #7930a33d
-def on_hundred(table):  # pandas.DataFrame, from `compare`
-    "The table without calls, its numbers out of a hundred; the metrics' names say so."
-    named = {"S.Coh": ("10 × S.Coh", 10), "O.Ass": ("10 × O.Ass", 10), OWN[0]: ("COVER-EM (own), %", 100)}
-    kept = table[table.metric != OWN[1]].copy()
-    for column in ("published", "reproduced", "low", "high"):
-        kept[column] = [v if v is None else v * named.get(m, ("", 1))[1] for v, m in zip(kept[column], kept.metric)]
-    kept["metric"] = [named.get(m, (m,))[0] for m in kept.metric]
-    return kept
 
 # %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #f7ea1a7b
 def against(results: Results, ours: str = "ToQ (ours)") -> list[dict]:  # method, metric, n, gained, lost, difference, low, high, p

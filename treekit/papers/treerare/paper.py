@@ -38,6 +38,8 @@ PAPER = Paper(
         "treekit.papers.treerare.tree_retrieval:METHODS": ("Tree-Retrieval (DT)", "Tree-Retrieval (CT)"),
     },
     short_names={"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)"},
+    figure_roles={"own": r"(TreeRare|Tree-Retrieval)( \((DT|CT)\))?",
+                  "ablation": r"TreeRare.* w/o .*|(IR|QG|COT) Only.*|Tree-Retrieval.* w .*"},
     prompts=("treekit.papers.treerare.method:PROMPTS",),
     requires=("parser", "index", "weights", "qa_judge"),
     longest_prompt=longest_prompt,
