@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from classes import RIGHT, WALL, cell, course, needs_wall, notebook, points, source
+from test_course_material import WRONG
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
 from treekit.classroom.formats import cell_source, marks, read_notebook, regions, stripped
@@ -132,7 +133,12 @@ def solutions(path):
             for k in read_notebook(path)["cells"] if k["cell_type"] == "code" and marks(k).get("solution")}
 
 
-WRONG = {"1_retrieval": ("/ len(set(gold)) if gold else 0.0", "/ k"), "5_risk_and_uct": ("-sum(logs) / len(logs)", "-sum(logs)")}
+def mistaken(bodies, assignment):
+    "The solutions with a typical mistake in the first exercise, of which the visible tests have a hint."
+    [(_, right, wrong, _), *_] = WRONG[assignment]
+    changed = {name: text.replace(right, wrong) for name, text in bodies.items()}
+    assert sum(changed[name] != text for name, text in bodies.items()) == 1
+    return changed
 
 
 @needs_wall
@@ -146,7 +152,7 @@ def test_nbgrader_gives_the_same_points(tmp_path, assignment):
     elif assignment in WRONG:
         c = CourseFolder(tmp_path / "course")
         right = solutions(sources_folder() / f"{assignment}.ipynb")
-        wrong = {name: text.replace(*WRONG[assignment]) for name, text in right.items()}
+        wrong = mistaken(right, assignment)
     else:
         c = create_course(tmp_path / "course")
         right = solutions(c.source(assignment))

@@ -188,10 +188,11 @@ def _for_each(f, course, assignment, students, jobs, what, progress, *more):
     "Call a function for each student, in one process or several."
     from tqdm.auto import tqdm
     jobs = min(jobs, len(students))
-    with _one_thread_each(), tqdm(total=len(students), desc=f"{what} {assignment}", disable=not progress) as bar:
+    with _one_thread_each():
         source = source_of_assignment(course, assignment)  # raises errors of the source first
         prepared = course, assignment, {source.fingerprint: _required(source)} if jobs > 1 else {}
-        with ProcessPoolExecutor(jobs, get_context("spawn"), _prepared, prepared) if jobs > 1 else _SerialPool() as pool:
+        pool = ProcessPoolExecutor(jobs, get_context("spawn"), _prepared, prepared) if jobs > 1 else _SerialPool()
+        with pool, tqdm(total=len(students), desc=f"{what} {assignment}", disable=not progress) as bar:
             for _ in pool.map(f, *zip(*((course, assignment, s, *more) for s in students))): bar.update()
 
 def prepare_worlds(
