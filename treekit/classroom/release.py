@@ -131,7 +131,7 @@ def made_for(
     source = source_of_assignment(course, assignment)
     seed, world, closed = world_of(course, source, student)
     draws = student_seed(course.secret(), assignment, student, "tests")
-    with contextlib.redirect_stdout(io.StringIO()): calls, _ = run_source(source.notebook, world, draws, closed)
+    with contextlib.redirect_stdout(io.StringIO()): calls, _ = run_source(source.notebook, world, draws, closed, False)
     listed = [vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(source.notebook)]
     for e in listed:
         if not e["by_hand"] and not e["calls"]: raise UsageError(f"{assignment}: the hidden tests of {e['id']} make no call")
