@@ -227,10 +227,10 @@ class Leak:
 
 # %% ../../nbs/21_classroom/06_release_check.ipynb #03470f93
 @lru_cache(8)
-def _lengths(needles):
-    "First token -> lengths of the secret sequences that begin with it."
+def _beginnings(needles):
+    "First token -> second token (or None) -> lengths of the secret sequences that begin with both."
     found = {}
-    for run in needles.runs: found.setdefault(run[0], set()).add(len(run))
+    for run in needles.runs: found.setdefault(run[0], {}).setdefault(run[1] if len(run) > 1 else None, set()).add(len(run))
     return found
 
 def _found(tokens, needles, names):
@@ -240,10 +240,11 @@ def _found(tokens, needles, names):
         yield from sorted(needles.names & there)
         composed = [t for t in there if "_" in t]
         yield from (n for n in needles.names if "_" in n for t in composed if n in t and n != t)
-    lengths = _lengths(needles)
-    if there.isdisjoint(lengths): return
-    for i, token in enumerate(tokens):
-        for length in lengths.get(token, ()):
+    begin = _beginnings(needles)
+    if there.isdisjoint(begin): return
+    for i in [i for i, token in enumerate(tokens) if token in begin]:
+        after = begin[tokens[i]]
+        for length in (*after.get(None, ()), *(after.get(tokens[i + 1], ()) if i + 1 < len(tokens) else ())):
             if tuple(tokens[i:i + length]) in needles.runs: yield " ".join(tokens[i:i + length])
 
 def leaks_in(
