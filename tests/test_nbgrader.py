@@ -12,7 +12,7 @@ from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
 from treekit.classroom.formats import cell_source, marks, read_notebook, regions, stripped
 from treekit.classroom.grading import graded
-from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points
+from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points, nbgrader_points
 from treekit.classroom.release import made_for
 from treekit.classroom.sandbox import Limits
 from treekit.config import UsageError
@@ -52,6 +52,17 @@ def test_an_export_whose_points_would_differ_is_refused(tmp_path):
     c = course(tmp_path, made=nb)
     with pytest.raises(UsageError, match="nbgrader would give"): export_nbgrader(c, A, tmp_path / "nbgrader")
     assert not (tmp_path / "nbgrader").exists()
+
+
+def test_the_keys_of_an_argument_keep_their_order(tmp_path):
+    "A solution that forgets to sort had all points from nbgrader, whose arguments were sorted."
+    nb = notebook(cell('def f(x):\n    "Names in alphabetical order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
+                       grade_id="f", solution=True),
+                  cell("### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, dict(b=1, a=2), criterion='a')\n"
+                       "### END HIDDEN TESTS\nassert f({}) == []", grade_id="f-tests", grade=True, locked=True, points=1))
+    made = read_notebook(export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")[-1])
+    assert nbgrader_points(made, {"f": "def f(x): return sorted(x)"}, tmp_path) == {"f-tests": 1.0}
+    assert nbgrader_points(made, {"f": "def f(x): return list(x)"}, tmp_path) == {"f-tests": 0.0}
 
 
 def test_a_solution_that_loses_points_is_refused(tmp_path):

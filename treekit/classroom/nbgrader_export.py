@@ -57,7 +57,7 @@ def nbgrader_source(
         visible = "\n".join(lines for name, lines in regions(cell_source(cell)) if name != REGIONS[1]).strip("\n")
         tests = _marked(cell, grade=False, grade_id=f"{m['grade_id']}-visible") | dict(source=visible)
         del tests["metadata"]["nbgrader"]["points"]
-        call = _CALL.format(points=float(m["points"]), calls=json.dumps(calls[m["grade_id"]]["calls"], sort_keys=True))
+        call = _CALL.format(points=float(m["points"]), calls=json.dumps(calls[m["grade_id"]]["calls"]))  # keys keep their order
         hidden = "### BEGIN HIDDEN TESTS\n" + call + "\n### END HIDDEN TESTS"
         cells += [tests, _marked(cell) | dict(source=f"# {m['points']:g} points by hidden tests\n{hidden}")]
     for number, cell in enumerate(cells):
