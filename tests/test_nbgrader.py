@@ -65,7 +65,7 @@ def test_an_export_whose_points_would_differ_is_refused(tmp_path):
 
 def test_the_keys_of_an_argument_keep_their_order(tmp_path):
     "A solution that forgets to sort had all points from nbgrader, whose arguments were sorted."
-    nb = notebook(cell('def f(x):\n    "Names in alphabetical order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
+    nb = notebook(cell('def f(x):\n    "Names in order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
                        grade_id="f", solution=True),
                   cell("### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, dict(b=1, a=2), criterion='a')\n"
                        "### END HIDDEN TESTS\nassert f({}) == []", grade_id="f-tests", grade=True, locked=True, points=1))

@@ -145,7 +145,8 @@ def run_source(
     from treekit.classroom import student_corpora
     from treekit.classroom.formats import marks, cell_source
     namespace, cells = {"__name__": "__main__"}, notebook["cells"]
-    if not whole: cells = cells[:1 + max((n for n, c in enumerate(cells) if c["cell_type"] == "code" and marks(c).get("grade")), default=-1)]
+    tested = [n for n, c in enumerate(cells) if c["cell_type"] == "code" and marks(c).get("grade")]
+    if not whole: cells = cells[:tested[-1] + 1 if tested else 0]
     with recording(seed, list(closed)) as recorder, student_corpora.use_corpus(world):
         for number, cell in enumerate(cells):
             if cell["cell_type"] != "code": continue

@@ -100,7 +100,8 @@ def _by_student(found):
 def _unknown(who, students):
     "Reason for a name that isn't in the roster, with similar ones."
     close = nearest(who[:64], students, 2)
-    return f"{who[:64]!r} isn't in the roster" + (f": did you mean {' or '.join(close)}? The file's name is the student's id" if close else "")
+    hint = f": did you mean {' or '.join(close)}? The file's name is the student's id" if close else ""
+    return f"{who[:64]!r} isn't in the roster{hint}"
 
 def collect_from(
     course: CourseFolder,

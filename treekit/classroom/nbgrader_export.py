@@ -116,7 +116,8 @@ def _own_points(key, bodies, notebook, folder, seconds):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for c in released["cells"]:
                 if c["cell_type"] != "code" or marks(c).get("grade"): continue
-                with contextlib.suppress(Exception, TooSlow): _run_cell(bodies.get(marks(c).get("grade_id"), cell_source(c)), namespace, seconds)
+                text = bodies.get(marks(c).get("grade_id"), cell_source(c))
+                with contextlib.suppress(Exception, TooSlow): _run_cell(text, namespace, seconds)
     finally: os.chdir(before)
     return {e["id"]: hidden_test_points(namespace, e["points"], json.dumps(e["calls"])) for e in key["exercises"] if not e["by_hand"]}
 
