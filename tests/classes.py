@@ -97,6 +97,7 @@ RIGHT = dict(tally='def tally(letters):\n    return {c: letters.count(c) for c i
 
 def hand_in(course, student, extra=(), **bodies):
     "A student fills in the release and hands it in: the bodies by grade_id, other cells in front."
+    bodies = dict(text="The law of Zipf.") | bodies
     nb = read_notebook(course.release("9_counting", student, "9_counting.ipynb"))
     for c in nb["cells"]:
         if (name := c["metadata"].get("nbgrader", {}).get("grade_id")) in bodies: c["source"] = bodies[name]

@@ -275,3 +275,22 @@ def test_the_teachers_guide_is_not_handed_out():
     text = "\n".join(cell_source(c) for c in read_notebook(guides[0])["cells"])
     assert all(name in text for name in ASSIGNMENTS)
     assert set(re.findall(r"treekit course ([a-z-]+)", text)) == set(course_command.commands)
+
+
+def test_an_interrupted_call_of_the_practice_model_ends(monkeypatch):
+    "A time limit ends a run that still waits; the next call is answered. Also from a thread that has an event loop, as in a notebook."
+    import asyncio, signal
+    from types import SimpleNamespace
+    from treekit.classroom.practice import PracticeModel
+    from treekit.classroom.worker import TooSlow, time_limit
+    model, said = PracticeModel.__new__(PracticeModel), []
+    async def complete(request):
+        try: await asyncio.sleep(0 if request == "quick" else 30)
+        except asyncio.CancelledError: said.append("cancelled")
+        return [SimpleNamespace(text=request, tokens_in=1, tokens_out=1)]
+    model.client, model.call_log = SimpleNamespace(complete=complete), []
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(TooSlow), time_limit(0.2): model.reply("slow")
+    signal.signal(signal.SIGALRM, before)
+    async def in_a_notebook(): return model.reply("quick")
+    assert model.reply("quick") == asyncio.run(in_a_notebook()) == "quick" and said == ["cancelled"]

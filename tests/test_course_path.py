@@ -1,17 +1,19 @@
 "The teacher's path: a sample course from init to export, due dates, manual grades, and the columns of grade books."
-import csv, io, json, time
+import csv, io, json, shutil, time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from classes import WALL, needs_wall
+from classes import RIGHT, WALL, course, hand_in, needs_wall
+from treekit.classroom.collect import take_in
 from treekit.classroom.course import CourseFolder
 from treekit.classroom.course_check import solved
 from treekit.classroom.course_template import create_course
 from treekit.classroom.deadlines import deadline_settings
 from treekit.classroom.formats import read_notebook
 from treekit.classroom.gradebook import export_csv, export_rows
+from treekit.classroom.release import release_assignment
 from treekit.classroom.marking import check_marks, mark_text, open_texts, write_sheet
 from treekit.cli.course import course_command
 from treekit.config import UsageError
@@ -76,6 +78,11 @@ def test_manual_grades_are_validated(graded):
                         ("student02,frequent,1,\nstudent02,frequent,2,", "there twice")):
         sheet.write_text(f"student,exercise,points,remark\n{wrong}\n")
         with pytest.raises(UsageError, match=said): check_marks(c, A)
+    sheet.write_text("student,exercise,points,remark\nstudent01,frequent,,\n")
+    c.save("grades", A, "student01", grade_record("student01", "20261204T220000Z-000-abcdef", 0))  # nothing was written
+    assert [t.points for t in open_texts(c, A)] == [0, None]
+    c.save("grades", A, "student02", grade_record("student02", "20261206T005900Z-000-abcdef", 0))
+    assert write_sheet(c, A) == 0 and "student02" not in sheet.read_text(), "a later attempt may have a text"
     sheet.unlink()
     for given, said in ((("student01", "frequent", 2.1), "isn't from 0 to 2"), (("student01", "frequent", float("nan")), "isn't from 0"),
                         (("student01", "frequnt", 1), "did you mean"), (("studnt01", "frequent", 1), "did you mean")):
@@ -157,6 +164,44 @@ def test_check_names_what_is_wrong(tmp_path):
     assert not any(found[w].ok for w in ("permissions", "settings.toml", A))
 
 
+@pytest.mark.parametrize("command", ["collect", "grade", "mark", "similarity", "feedback", "export", "status", "release"])
+def test_a_misspelled_assignment_or_student_is_named(tmp_path, command):
+    c = create_course(tmp_path / "course")
+    more = [tmp_path] if command == "collect" else []
+    with pytest.raises(UsageError, match=f"did you mean '{A}'"): run(command, "1_wordcounts", *more, "--course", c.folder)
+    with pytest.raises(UsageError, match="is an assignment of the kit.*--sources"): run(command, "1_retrieval", *more, "--course", c.folder)
+    if command in ("grade", "release"):
+        with pytest.raises(UsageError, match="did you mean 'student01'"): run(command, A, "--student", "studnt01", "--course", c.folder)
+    assert not list(c.folder.glob("submitted/*")) and not list(c.folder.glob("release/*"))
+
+
+def test_steps_without_submissions_say_what_comes_before(tmp_path):
+    c = create_course(tmp_path / "course", kit=True)
+    at = "1_retrieval", "--course", c.folder
+    assert "run `treekit course collect 1_retrieval INBOX` first" in run("grade", *at, "--sandbox", WALL or "plain")
+    assert "run `treekit course grade 1_retrieval` first" in run("feedback", *at) and "nothing is graded yet" in run("mark", *at)
+    assert len(deadline_settings(c).due) == 8
+
+
+@needs_wall
+def test_the_summary_of_grading_names_what_was_not_read_or_did_not_end(tmp_path):
+    c = course(tmp_path, ("ada", "bob", "cyd", "dan", "eve"))
+    release_assignment(c, "9_counting", ["ada"], progress=False)
+    for s in c.students()[1:4]:
+        shutil.copytree(c.release("9_counting", "ada"), c.release("9_counting", s))
+        c.save("keys", "9_counting", s, c.record("keys", "9_counting", "ada") | dict(student=s))
+    hand_in(c, "ada", **RIGHT | dict(text="YOUR ANSWER HERE"))
+    hand_in(c, "bob", **RIGHT | dict(twice="import os\ndef twice(number): os._exit(1)"))
+    take_in(c, "9_counting", "cyd", b"{", 1e9)
+    at = "9_counting", "--course", c.folder, "--sources", c.sources
+    def grade(): return CliRunner().invoke(course_command, ["grade", *map(str, at), "--sandbox", WALL]).stdout.splitlines()
+    lines = grade()
+    assert lines[0] == "3 graded, 0 graded before, 2 without a submission"
+    assert lines[2:] == ["bob: ended: twice-tests", lines[3]] and lines[3].startswith("cyd: not read: 9_counting.ipynb: not a notebook")
+    assert [(t.student, t.points) for t in open_texts(c, "9_counting")] == [("ada", 0), ("bob", None), ("cyd", 0)], "untouched: no points"
+    assert grade()[0] == "0 graded, 3 graded before, 2 without a submission"
+
+
 def test_a_running_command_names_each_failure_and_ends(tmp_path):
     "An unreadable inbox entry is one line; the others are collected."
     c = create_course(tmp_path / "course")
@@ -165,6 +210,8 @@ def test_a_running_command_names_each_failure_and_ends(tmp_path):
     (box / "student01.ipynb").write_text(json.dumps(dict(nbformat=4, cells=[], metadata={})))
     (box / "student02.zip").write_bytes(b"PK\x03\x04 broken")
     (box / "ghost\x1b[31m.ipynb").write_text("{}")
+    (box / "student02 (1).ipynb").write_text("{}")
     said = json.loads(run("collect", A, box, "--course", c.folder, "--json", code=1))
-    assert said["new"] == ["student01"] and len(said["refused"]) == 2 and "\x1b" not in json.dumps(said, ensure_ascii=False)
+    assert said["new"] == ["student01"] and len(said["refused"]) == 3 and "\x1b" not in json.dumps(said, ensure_ascii=False)
+    assert any("'student02 (1)' isn't in the roster: did you mean student02" in r for r in said["refused"])
     assert time.time() - c.attempts(A, "student01")[0].stat().st_mtime < 60

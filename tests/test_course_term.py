@@ -1,6 +1,6 @@
 """A term: thirty students and the eight assignments, from release to export, with the time of each step.
 
-COURSE_STUDENTS=N takes another number of students."""
+COURSE_STUDENTS=N takes another number of students. CPU time is the measure on a machine that is busy otherwise."""
 import json, os, time
 from random import Random
 
@@ -21,6 +21,12 @@ from treekit.classroom.similarity import write_similarity
 
 ASSIGNMENTS = CourseFolder(".").assignments()
 STUDENTS = int(os.environ.get("COURSE_STUDENTS", 30))
+RELEASE = 120  # seconds of CPU time for corpora and release of thirty students: a minute on two cores
+
+
+def cpu_seconds():
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def handed_in(released, solution, wrong):
@@ -37,14 +43,15 @@ def handed_in(released, solution, wrong):
 @pytest.mark.slow
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_a_term(tmp_path, assignment):
-    c, took, began = CourseFolder(tmp_path / "course"), {}, time.monotonic()
+    c, took, cpu, began, used = CourseFolder(tmp_path / "course"), {}, {}, time.monotonic(), cpu_seconds()
     c.folder.mkdir()
     rows = [f"s{n:02},Student {n},{n}" for n in range(STUDENTS)]
     (c.folder / "roster.csv").write_text("\n".join(["id,name,moodle_id", *rows]))
     jobs = os.cpu_count() or 1
     def step(name):
-        nonlocal began
+        nonlocal began, used
         took[name], began = round(time.monotonic() - began, 1), time.monotonic()
+        cpu[name], used = round(cpu_seconds() - used, 1), cpu_seconds()
     prepare_worlds(c, assignment, jobs=jobs, progress=False)
     step("corpora")
     assert len(release_assignment(c, assignment, jobs=jobs, progress=False)) == STUDENTS
@@ -71,4 +78,5 @@ def test_a_term(tmp_path, assignment):
     step("similarity")
     for columns in EXPORT_FORMATS: assert export_csv(c, assignment, columns).count("\n") >= STUDENTS + 1
     step("export")
-    print(f"\n{assignment}, {STUDENTS} students, {jobs} processes, seconds: {took}")
+    print(f"\n{assignment}, {STUDENTS} students, {jobs} processes, seconds: {took}, CPU time: {cpu}")
+    assert cpu["corpora"] + cpu["release"] <= RELEASE * max(1, STUDENTS / 30)

@@ -1,17 +1,18 @@
 """The export for nbgrader: the same points in both graders, by nbgrader's own commands where it is installed.
 
 NBGRADER=DIR names the environment with nbgrader; default: the one on the PATH."""
-import csv, io, json, os, shutil, subprocess, sys
+import csv, io, json, os, shutil, subprocess, sys, time
 from pathlib import Path
 
 import pytest
 
 from classes import RIGHT, WALL, cell, course, needs_wall, notebook, points, source
+from test_course_material import WRONG
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
 from treekit.classroom.formats import cell_source, marks, read_notebook, regions, stripped
 from treekit.classroom.grading import graded
-from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points
+from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points, nbgrader_points
 from treekit.classroom.release import made_for
 from treekit.classroom.sandbox import Limits
 from treekit.config import UsageError
@@ -30,6 +31,15 @@ def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
         return 2 * x if isinstance(x, int) else 1 / 0
     assert hidden_test_points(dict(f=lambda x: 2 * x), 3.0, calls) == 3.0 and hidden_test_points({}, 3.0, calls) == 0.0
     assert hidden_test_points(dict(f=f), 3.0, calls) == 1.5
+
+
+def test_a_function_that_never_ends_has_a_limit_for_all_calls():
+    calls = json.dumps([dict(fn="f", args=[n], value=n, criterion=f"{n}", weight=1, tolerance=0) for n in range(50)])
+    def f(n):
+        while n: pass
+        return n
+    began = time.monotonic()
+    assert hidden_test_points(dict(f=f), 5.0, calls, 0.1, 0.3) == 0.1 and time.monotonic() - began < 2
 
 
 def test_an_export_has_no_call_without_an_expected_value(tmp_path):
@@ -51,6 +61,17 @@ def test_an_export_whose_points_would_differ_is_refused(tmp_path):
     c = course(tmp_path, made=nb)
     with pytest.raises(UsageError, match="nbgrader would give"): export_nbgrader(c, A, tmp_path / "nbgrader")
     assert not (tmp_path / "nbgrader").exists()
+
+
+def test_the_keys_of_an_argument_keep_their_order(tmp_path):
+    "A solution that forgets to sort had all points from nbgrader, whose arguments were sorted."
+    nb = notebook(cell('def f(x):\n    "Names in order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
+                       grade_id="f", solution=True),
+                  cell("### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, dict(b=1, a=2), criterion='a')\n"
+                       "### END HIDDEN TESTS\nassert f({}) == []", grade_id="f-tests", grade=True, locked=True, points=1))
+    made = read_notebook(export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")[-1])
+    assert nbgrader_points(made, {"f": "def f(x): return sorted(x)"}, tmp_path) == {"f-tests": 1.0}
+    assert nbgrader_points(made, {"f": "def f(x): return list(x)"}, tmp_path) == {"f-tests": 0.0}
 
 
 def test_a_solution_that_loses_points_is_refused(tmp_path):
@@ -132,7 +153,12 @@ def solutions(path):
             for k in read_notebook(path)["cells"] if k["cell_type"] == "code" and marks(k).get("solution")}
 
 
-WRONG = {"1_retrieval": ("/ len(set(gold)) if gold else 0.0", "/ k"), "5_risk_and_uct": ("-sum(logs) / len(logs)", "-sum(logs)")}
+def mistaken(bodies, assignment):
+    "The solutions with a typical mistake in the first exercise, of which the visible tests have a hint."
+    [(_, right, wrong, _), *_] = WRONG[assignment]
+    changed = {name: text.replace(right, wrong) for name, text in bodies.items()}
+    assert sum(changed[name] != text for name, text in bodies.items()) == 1
+    return changed
 
 
 @needs_wall
@@ -146,7 +172,7 @@ def test_nbgrader_gives_the_same_points(tmp_path, assignment):
     elif assignment in WRONG:
         c = CourseFolder(tmp_path / "course")
         right = solutions(sources_folder() / f"{assignment}.ipynb")
-        wrong = {name: text.replace(*WRONG[assignment]) for name, text in right.items()}
+        wrong = mistaken(right, assignment)
     else:
         c = create_course(tmp_path / "course")
         right = solutions(c.source(assignment))

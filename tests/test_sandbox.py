@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from classes import course, hand_in
 from treekit.classroom import sandbox
 from treekit.classroom.grading import WorkerConnection, grade_assignment
-from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox, is_available, start
+from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox, hidden_paths, is_available, readable, start
 from treekit.config import UsageError
 
 A = "9_counting"
@@ -21,9 +21,9 @@ COUNTED = [w for w in FILTERED if w != "bubblewrap" or os.geteuid()]  # bubblewr
 isolated = pytest.mark.skipif(not ISOLATED, reason="no sandbox on this machine: bubblewrap is missing and user namespaces are refused")
 
 
-def reached(wall, source, arg=0, limits=QUICK):
+def reached(wall, source, arg=0, limits=QUICK, hidden=()):
     "What `probe(arg)` of a student's cell gives back."
-    talk = WorkerConnection(wall, limits)
+    talk = WorkerConnection(wall, limits, hidden)
     try:
         talk.send(dict(cells=[dict(id="a", source=source)], files={}, seconds=limits.cell), 30)
         return json.loads(talk.send(dict(number=0, fn="probe", args=[arg], seconds=limits.call), limits.call + 4))["value"]
@@ -101,6 +101,44 @@ def test_nothing_is_writable_but_the_students_folder(wall):
         "        try: open(p + '/x', 'w').close(); done.append(p)\n        except OSError: pass\n    return done\n"
     )
     assert reached(wall, write) == ["/home"]
+
+
+HIDDEN = """
+import os
+def probe(path):
+    if os.path.isdir(path):
+        try: open(path + "/x", "w").close()
+        except OSError: return sorted(os.listdir(path))
+        return "writable"
+    try: return open(path).read()
+    except OSError: return ""
+"""
+MODULES = ("treekit.retrieval", "treekit.core.fingerprints")  # a folder and a file
+
+
+@pytest.mark.parametrize("wall", ISOLATED)
+def test_hidden_modules_are_empty_and_not_writable(wall):
+    paths = hidden_paths(MODULES)
+    assert any(map(os.path.isdir, paths)) and any(map(os.path.isfile, paths))
+    assert not any(reached(wall, HIDDEN, path, hidden=MODULES) for path in paths)
+    assert all(reached(wall, HIDDEN, path) for path in paths)
+
+
+def test_the_command_line_of_bubblewrap(monkeypatch):
+    "Also where bubblewrap isn't installed: what is hidden covers what is bound before it, and only the student's folder is writable."
+    monkeypatch.setattr(sandbox, "_bwrap", lambda: "/usr/bin/bwrap")
+    paths = hidden_paths(MODULES)
+    words = sandbox._bubblewrap(QUICK, paths)
+    def at(*some): return next(i for i in range(len(words)) if tuple(words[i:i + len(some)]) == some)
+    kit = max(i for i, word in enumerate(words) if word in readable())
+    for p in paths:
+        if os.path.isdir(p): assert kit < at("--tmpfs", p) < at("--remount-ro", p)
+        else: assert kit < at("--ro-bind", "/dev/null", p)
+    assert words[0] == "/usr/bin/bwrap" and words[-1] == "--" and {"--unshare-all", "--die-with-parent", "--clearenv"} <= set(words)
+    assert at("--size", str(QUICK.disk << 20), "--tmpfs", "/home") < at("--remount-ro", "/")
+    writable = [words[i + 1] for i, word in enumerate(words) if word in ("--tmpfs", "--bind")]
+    read_only = [words[i + 1] for i, word in enumerate(words) if word == "--remount-ro"]
+    assert set(writable) - set(read_only) == {"/home"}
 
 
 ENVIRONMENT = "import os\ndef probe(_): return sorted(os.environ.values()) + [open('/proc/self/environ').read()]\n"

@@ -55,6 +55,13 @@ def test_a_parse_does_not_depend_on_its_batch(parser, parses, tmp_path):
     alone._pipeline = parser._pipeline
     assert [alone.parse([q])[0] for q in QUESTIONS] == parses
 
+def test_a_parse_without_phrases_has_the_same_words_and_is_not_stored(parses, tmp_path):
+    some = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "some.sqlite"))
+    for p, whole in zip(some.parse(QUESTIONS, phrases=False), parses, strict=True):
+        [a], [b] = p.sentences, whole.sentences
+        assert (a.tokens, a.entities, a.tree) == (b.tokens, b.entities, None)
+    assert some.cache.get(some.fingerprint, QUESTIONS) == {}
+
 @pytest.mark.long
 def test_empty_long_and_foreign(parser):
     empty, blank, long, korean = parser.parse(["", " \n ", "and so on " * 340, "세종대왕의 아버지는 누구인가?"])

@@ -139,13 +139,16 @@ def run_source(
     world: dict,  # corpus that `open_corpus` returns
     seed: int = 0,
     closed: list = (),
+    whole: bool = True,  # False: without the cells after the last hidden tests, which record no call
 ) -> tuple[dict, dict]:  # exercise -> calls; the notebook's namespace
     "Run an assignment with its solutions and record its hidden tests."
     from treekit.classroom import student_corpora
     from treekit.classroom.formats import marks, cell_source
-    namespace = {"__name__": "__main__"}
+    namespace, cells = {"__name__": "__main__"}, notebook["cells"]
+    tested = [n for n, c in enumerate(cells) if c["cell_type"] == "code" and marks(c).get("grade")]
+    if not whole: cells = cells[:tested[-1] + 1 if tested else 0]
     with recording(seed, list(closed)) as recorder, student_corpora.use_corpus(world):
-        for number, cell in enumerate(notebook["cells"]):
+        for number, cell in enumerate(cells):
             if cell["cell_type"] != "code": continue
             recorder.exercise = marks(cell).get("grade_id", "")
             exec(compile(cell_source(cell), f"<cell {number}>", "exec"), namespace)

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 
 from .course import CourseFolder, restricted_folder
 from .formats import LONGEST_NOTEBOOK, marks, notebook_from, read_notebook
-from ..config import UsageError
+from ..config import UsageError, nearest
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import printable
 
@@ -97,6 +97,12 @@ def _by_student(found):
     for entry in found: by_name.setdefault(entry[0].casefold(), []).append(entry)
     for name, entries in by_name.items(): yield name, sorted(entries, key=lambda entry: entry[2])
 
+def _unknown(who, students):
+    "Reason for a name that isn't in the roster, with similar ones."
+    close = nearest(who[:64], students, 2)
+    hint = f": did you mean {' or '.join(close)}? The file's name is the student's id" if close else ""
+    return f"{who[:64]!r} isn't in the roster{hint}"
+
 def collect_from(
     course: CourseFolder,
     assignment: str,
@@ -110,7 +116,7 @@ def collect_from(
         names, student = sorted({who for who, *_ in entries}), known.get(name)
         twice = f"two names of one student: {' and '.join(names)[:130]}" if len(names) > 1 else ""
         for who, content, when, wrong in entries:
-            if not wrong and student is None: wrong = f"{who[:64]!r} isn't in the roster"
+            if not wrong and student is None: wrong = _unknown(who, known.values())
             if not (wrong := wrong or twice) and (other := other_assignment(course, assignment, student, content)):
                 wrong = f"{student}: {other}"
             try:

@@ -134,11 +134,10 @@ take = {single = [6, 2]}
 """
 
 # %% ../../nbs/21_classroom/19_course_template.ipynb #3cdc7baa
-_SETTINGS = """title = "A sample course"
+_SETTINGS = """title = "{title}"
 
 [due]                        # with a time zone
-1_word_counts = {first}
-2_exact_match = {second}
+{due}
 
 [late]
 grace_minutes = 15           # after the due date, without a deduction
@@ -146,27 +145,29 @@ percent_per_day = 10         # deducted for each day that has begun
 days = 3                     # a later submission has no points
 
 # [extensions.student02]
-# 1_word_counts = {second}
+# {extension}
 """
 _ROSTER = "id,name,email\nstudent01,Sample One,one@example.org\nstudent02,Sample Two,two@example.org\n"
 
 def create_course(
     folder: Path,  # it doesn't exist, or is empty
+    kit: bool = False,  # with the kit's assignments instead of the two samples
 ) -> CourseFolder:
-    "Create a sample course: roster.csv, settings.toml, and two assignments."
+    "Create a sample course: roster.csv, settings.toml with a due date each week, and two assignments of its own."
     folder = Path(folder)
     if folder.is_file() or folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder.name!r} isn't empty: give a folder that doesn't exist")
     restricted_folder(folder)
-    week = datetime.now(timezone.utc).replace(hour=22, minute=0, second=0, microsecond=0) + timedelta(days=7)
-    texts = {
-        "roster.csv": _ROSTER,
-        "settings.toml": _SETTINGS.format(first=week.isoformat(), second=(week + timedelta(days=7)).isoformat()),
+    samples = {} if kit else {
         "assignments/course.toml": _COURSE_TOML,
         "assignments/1_word_counts.ipynb": json.dumps(_counts(), indent=1, ensure_ascii=False) + "\n",
         "assignments/2_exact_match.ipynb": json.dumps(_match(), indent=1, ensure_ascii=False) + "\n",
     }
-    for name, text in texts.items(): write_whole(folder / name, text, private=True)
+    for name, text in samples.items(): write_whole(folder / name, text, private=True)
     course = CourseFolder(folder)
+    today = datetime.now(timezone.utc).replace(hour=22, minute=0, second=0, microsecond=0)
+    dates = [f"{name} = {(today + timedelta(days=7 * week)).isoformat()}" for week, name in enumerate(course.assignments(), 1)]
+    settings = _SETTINGS.format(title="A course" if kit else "A sample course", due="\n".join(dates), extension=dates[1])
+    for name, text in {"roster.csv": _ROSTER, "settings.toml": settings}.items(): write_whole(folder / name, text, private=True)
     course.secret()
     return course

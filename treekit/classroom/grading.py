@@ -169,10 +169,14 @@ def graded(
     run = _Run([c for c in cells if c["id"] not in errors], files, sandbox, limits, rules)
     texts = {m["grade_id"]: cell_source(c) for c in submitted["cells"] if (m := marks(c)).get("grade_id")}
     exercises, there = [], {m["grade_id"] for c in submitted["cells"] if (m := marks(c))}
+    untouched = {m["grade_id"]: cell_source(c).strip() for c in handed["cells"] if (m := marks(c)).get("solution")}
     try:
         for e in key["exercises"]:
             about = dict(id=e["id"], title=e["title"], by_hand=e["by_hand"])
-            if e["by_hand"]: exercises.append(about | dict(points=None, of=e["points"], criteria=[], text=texts.get(e["id"], "")[:20_000]))
+            if e["by_hand"]:
+                text = texts.get(e["id"], "")[:20_000]
+                answered = text.strip() not in ("", untouched.get(e["id"]))
+                exercises.append(about | dict(points=None if answered else 0, of=e["points"], criteria=[], text=text))
             else: exercises.append(about | exercise_score(e["points"], e["calls"], run.replies(e["calls"])))
     finally: run.drop()
     missing = sorted(m["grade_id"] for c in handed["cells"] if (m := marks(c)).get("solution") and m["grade_id"] not in there)

@@ -34,8 +34,8 @@ def open_texts(
     for s in course.students():
         for e in course.record("grades", assignment, s).get("exercises", ()):
             if not e["by_hand"]: continue
-            points, remark = given.get((s, e["id"]), (e["points"], ""))
-            found.append(OpenText(s, e["id"], e["of"], e.get("text", ""), points, remark))
+            points, remark = given.get((s, e["id"]), (None, ""))
+            found.append(OpenText(s, e["id"], e["of"], e.get("text", ""), e["points"] if points is None else points, remark))
     return found
 
 def check_marks(
@@ -68,8 +68,8 @@ def write_sheet(
     assignment: str,
 ) -> int:  # open texts
     "Add an empty row to the sheet for each text without a grade."
-    texts = check_marks(course, assignment)
-    _write(course, assignment, sheet_rows(course, assignment) | {(t.student, t.exercise): (t.points, t.remark) for t in texts})
+    texts, rows = check_marks(course, assignment), sheet_rows(course, assignment)
+    _write(course, assignment, rows | {key: (None, "") for t in texts if t.points is None and (key := (t.student, t.exercise)) not in rows})
     return sum(t.points is None for t in texts)
 
 def mark_text(

@@ -6,7 +6,7 @@
 __all__ = ['CLASS', 'hidden_test_points', 'nbgrader_source', 'nbgrader_points', 'export_nbgrader']
 
 # %% ../../nbs/21_classroom/21_nbgrader_export.ipynb #aed2178d
-import ast, contextlib, copy, io, json, os, shutil, tempfile
+import ast, contextlib, copy, io, json, os, shutil, tempfile, time
 from pathlib import Path
 from random import Random
 
@@ -25,13 +25,15 @@ def hidden_test_points(
     points: float,  # of the exercise
     calls: str,  # JSON: calls of an answer key
     seconds: float = 5.0,  # for one call
+    whole: float = 60.0,  # seconds for all calls; the remaining ones fail
 ) -> float:
     "Points of an exercise, for the grade cell of a notebook that nbgrader runs. Prints nothing."
-    recorded, replies = json.loads(calls), []
+    recorded, replies, until = json.loads(calls), [], time.monotonic() + whole
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for number, c in enumerate(recorded):
-            reply = dict(number=number) | run_call(c, namespace, seconds)
-            replies.append(read_reply(json.dumps(reply).encode(), number))
+            left = min(seconds, until - time.monotonic())
+            reply = run_call(c, namespace, left) if left > 0 else dict(error="too slow")
+            replies.append(read_reply(json.dumps(dict(number=number) | reply).encode(), number))
     return float(exercise_score(points, recorded, replies)["points"])
 
 # %% ../../nbs/21_classroom/21_nbgrader_export.ipynb #e01684ea
@@ -57,7 +59,7 @@ def nbgrader_source(
         visible = "\n".join(lines for name, lines in regions(cell_source(cell)) if name != REGIONS[1]).strip("\n")
         tests = _marked(cell, grade=False, grade_id=f"{m['grade_id']}-visible") | dict(source=visible)
         del tests["metadata"]["nbgrader"]["points"]
-        call = _CALL.format(points=float(m["points"]), calls=json.dumps(calls[m["grade_id"]]["calls"], sort_keys=True))
+        call = _CALL.format(points=float(m["points"]), calls=json.dumps(calls[m["grade_id"]]["calls"]))  # keys keep their order
         hidden = "### BEGIN HIDDEN TESTS\n" + call + "\n### END HIDDEN TESTS"
         cells += [tests, _marked(cell) | dict(source=f"# {m['points']:g} points by hidden tests\n{hidden}")]
     for number, cell in enumerate(cells):
@@ -66,13 +68,13 @@ def nbgrader_source(
     return dict(cells=cells, metadata=stripped(notebook)["metadata"], nbformat=4, nbformat_minor=5)
 
 # %% ../../nbs/21_classroom/21_nbgrader_export.ipynb #fdad037e
-_CELL_SECONDS = 60  # a wrong solution may never end
+_CELL_SECONDS, _WRONG_SECONDS = 60, 15  # for a cell; a wrong solution may never end
 
-def _run_cell(source, namespace):
+def _run_cell(source, namespace, seconds):
     "Value of a cell's last expression. Raises the cell's error, or `TooSlow`."
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    with time_limit(_CELL_SECONDS):
+    with time_limit(seconds):
         exec(compile(tree, "<cell>", "exec"), namespace)
         return eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace) if last else None
 
@@ -80,17 +82,19 @@ def nbgrader_points(
     source: dict,  # result of `nbgrader_source`
     bodies: dict[str, str],  # grade_id of a solution cell -> a student's code
     folder: Path,  # with the files that are released with the notebook
+    seconds: float = _CELL_SECONDS,  # for a cell
 ) -> dict[str, float]:  # exercise -> points
     "Points that nbgrader gives to trusted solutions."
     found, namespace, before = {}, {"__name__": "__main__"}, os.getcwd()
     os.chdir(folder)
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            for cell in source["cells"]:
+            last = max((n for n, c in enumerate(source["cells"]) if c["cell_type"] == "code" and marks(c).get("grade")), default=-1)
+            for cell in source["cells"][:last + 1]:  # later cells change no points
                 if cell["cell_type"] != "code": continue
                 m, value = marks(cell), None
                 text = bodies.get(m.get("grade_id"), cell_source(cell))
-                try: value, failed = _run_cell(text, namespace), False
+                try: value, failed = _run_cell(text, namespace, seconds), False
                 except (Exception, TooSlow): failed = True
                 if m.get("grade"): found[m["grade_id"]] = 0.0 if failed else m["points"] if value is None else float(value)
     finally: os.chdir(before)
@@ -103,7 +107,7 @@ def _solution_cells(notebook):
     return {marks(c)["grade_id"]: "\n".join(lines for _, lines in regions(cell_source(c)))
             for c in notebook["cells"] if c["cell_type"] == "code" and marks(c).get("solution")}
 
-def _own_points(key, bodies, notebook, folder):
+def _own_points(key, bodies, notebook, folder, seconds):
     "Points by the answer key, as `treekit course grade` gives them, for trusted solutions: all cells first, then all calls."
     namespace, before = {"__name__": "__main__"}, os.getcwd()
     released = stripped(notebook)
@@ -112,7 +116,8 @@ def _own_points(key, bodies, notebook, folder):
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for c in released["cells"]:
                 if c["cell_type"] != "code" or marks(c).get("grade"): continue
-                with contextlib.suppress(Exception, TooSlow): _run_cell(bodies.get(marks(c).get("grade_id"), cell_source(c)), namespace)
+                text = bodies.get(marks(c).get("grade_id"), cell_source(c))
+                with contextlib.suppress(Exception, TooSlow): _run_cell(text, namespace, seconds)
     finally: os.chdir(before)
     return {e["id"]: hidden_test_points(namespace, e["points"], json.dumps(e["calls"])) for e in key["exercises"] if not e["by_hand"]}
 
@@ -138,7 +143,9 @@ def export_nbgrader(
     with tempfile.TemporaryDirectory(prefix="treekit-nbgrader-") as trial:
         for name, data in extra.items(): Path(trial, name).write_bytes(data)
         for who, bodies in _students(source.notebook, wrong):
-            theirs, ours = nbgrader_points(made, bodies, Path(trial)), _own_points(key, bodies, source.notebook, Path(trial))
+            seconds = _WRONG_SECONDS if who.startswith("wrong") else _CELL_SECONDS
+            theirs = nbgrader_points(made, bodies, Path(trial), seconds)
+            ours = _own_points(key, bodies, source.notebook, Path(trial), seconds)
             theirs = {name: points for name, points in theirs.items() if name in ours}
             if theirs != ours: raise UsageError(f"{assignment}, {who}: nbgrader would give {theirs}, not {ours}: nothing was written")
             short = [e["id"] for e in key["exercises"] if not e["by_hand"] and ours[e["id"]] != e["points"]]

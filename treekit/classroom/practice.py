@@ -6,8 +6,8 @@
 __all__ = ['PracticeModel', 'practice_model', 'call_with']
 
 # %% ../../nbs/21_classroom/15_practice.ipynb #48ae77a8
-import asyncio, tempfile
-from concurrent.futures import ThreadPoolExecutor
+import asyncio, os, tempfile, threading
+from functools import lru_cache
 from unittest.mock import patch
 
 from ..config import load_profile, set_variables
@@ -58,9 +58,20 @@ class PracticeModel:
         async def every(): return [await method(q, Context(self.client, retriever, **resources)) for q in questions]
         return _blocking(every())
 
+@lru_cache(1)
+def _event_loop(process):
+    "Event loop of this process. It runs in a thread of its own, since a notebook's thread has an event loop already."
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="practice model").start()
+    return loop
+
 def _blocking(coroutine):
-    "Result of a coroutine. It runs in a thread of its own, since a notebook's thread has an event loop already."
-    with ThreadPoolExecutor(1) as pool: return pool.submit(asyncio.run, coroutine).result()
+    "Result of a coroutine. If the caller is interrupted, the coroutine is cancelled."
+    future = asyncio.run_coroutine_threadsafe(coroutine, _event_loop(os.getpid()))
+    try: return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 def practice_model(
     ability: str = "strong",  # preset, as in a profile

@@ -21,7 +21,8 @@ from .import_bans import import_rules, required_modules
 from .release_check import check_release, needles_of
 from .student_corpora import answered, first_by_bm25, generate_corpus
 from .. import __version__
-from ..config import UsageError
+from ..config import UsageError, set_variables
+from ..utils.instruction_set import one_thread
 
 # %% ../../nbs/21_classroom/07_release.ipynb #bf8133ee
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def made_for(
     source = source_of_assignment(course, assignment)
     seed, world, closed = world_of(course, source, student)
     draws = student_seed(course.secret(), assignment, student, "tests")
-    with contextlib.redirect_stdout(io.StringIO()): calls, _ = run_source(source.notebook, world, draws, closed)
+    with contextlib.redirect_stdout(io.StringIO()): calls, _ = run_source(source.notebook, world, draws, closed, False)
     listed = [vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(source.notebook)]
     for e in listed:
         if not e["by_hand"] and not e["calls"]: raise UsageError(f"{assignment}: the hidden tests of {e['id']} make no call")
@@ -178,15 +179,21 @@ def _check_history(target, needles, files):
     if found: raise UsageError(f"the history of {target.name!r} leaks: {found[0]}. Create a new repository; nothing was released")
 
 # %% ../../nbs/21_classroom/07_release.ipynb #89021417
+@contextlib.contextmanager
+def _one_thread_each():
+    "Context in which numpy has one thread in this process and in new child processes. The arrays are small: threads would only wait."
+    with one_thread(), set_variables(**dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")): yield
+
 def _for_each(f, course, assignment, students, jobs, what, progress, *more):
     "Call a function for each student, in one process or several."
     from tqdm.auto import tqdm
-    source = source_of_assignment(course, assignment)  # raises errors of the source first
     jobs = min(jobs, len(students))
-    prepared = course, assignment, {source.fingerprint: _required(source)} if jobs > 1 else {}
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _prepared, prepared) if jobs > 1 else _SerialPool()
-    with pool, tqdm(total=len(students), desc=f"{what} {assignment}", disable=not progress) as bar:
-        for _ in pool.map(f, *zip(*((course, assignment, s, *more) for s in students))): bar.update()
+    with _one_thread_each():
+        source = source_of_assignment(course, assignment)  # raises errors of the source first
+        prepared = course, assignment, {source.fingerprint: _required(source)} if jobs > 1 else {}
+        pool = ProcessPoolExecutor(jobs, get_context("spawn"), _prepared, prepared) if jobs > 1 else _SerialPool()
+        with pool, tqdm(total=len(students), desc=f"{what} {assignment}", disable=not progress) as bar:
+            for _ in pool.map(f, *zip(*((course, assignment, s, *more) for s in students))): bar.update()
 
 def prepare_worlds(
     course: CourseFolder,

@@ -7,7 +7,7 @@ __all__ = ['WINDOW', 'words_of', 'english_words', 'Secrets', 'needles_of', 'poss
            'leaks_of', 'check_release']
 
 # %% ../../nbs/21_classroom/06_release_check.ipynb #b0d25939
-import base64, binascii, builtins, bz2, codecs, html, io, json, keyword, lzma, os, re, struct, subprocess, tarfile, tokenize
+import base64, binascii, builtins, bz2, codecs, html, io, json, keyword, lzma, os, re, struct, subprocess, sys, tarfile, tokenize
 import unicodedata, urllib.parse, zipfile, zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,11 +23,16 @@ _EVERYBODYS = {w.casefold() for w in (*keyword.kwlist, *keyword.softkwlist, *dir
 _PIECES = re.compile(r"\w+|[^\w\s]")
 WINDOW = 7  # tokens of a run
 
+@lru_cache(1)
+def _invisible():
+    "Pattern of format characters, such as a soft hyphen."
+    return re.compile(f"[{''.join(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == 'Cf')}]")
+
 def words_of(
     text: str,
 ) -> list[str]:  # words and punctuation, lower case
     "Tokens of a text, independent of spacing, line breaks and letter case."
-    if not text.isascii(): text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    if not text.isascii(): text = _invisible().sub("", unicodedata.normalize("NFKC", text))
     return _PIECES.findall(text.casefold())
 
 @lru_cache(1)
@@ -222,22 +227,24 @@ class Leak:
 
 # %% ../../nbs/21_classroom/06_release_check.ipynb #03470f93
 @lru_cache(8)
-def _lengths(needles):
-    "First token -> lengths of the secret sequences that begin with it."
+def _beginnings(needles):
+    "First token -> second token (or None) -> lengths of the secret sequences that begin with both."
     found = {}
-    for run in needles.runs: found.setdefault(run[0], set()).add(len(run))
+    for run in needles.runs: found.setdefault(run[0], {}).setdefault(run[1] if len(run) > 1 else None, set()).add(len(run))
     return found
 
 def _found(tokens, needles, names):
     "Secrets that occur in a list of tokens."
+    there = set(tokens)
     if names:
-        there = set(tokens)
         yield from sorted(needles.names & there)
         composed = [t for t in there if "_" in t]
         yield from (n for n in needles.names if "_" in n for t in composed if n in t and n != t)
-    lengths = _lengths(needles)
-    for i, token in enumerate(tokens):
-        for length in lengths.get(token, ()):
+    begin = _beginnings(needles)
+    if there.isdisjoint(begin): return
+    for i in [i for i, token in enumerate(tokens) if token in begin]:
+        after = begin[tokens[i]]
+        for length in (*after.get(None, ()), *(after.get(tokens[i + 1], ()) if i + 1 < len(tokens) else ())):
             if tuple(tokens[i:i + length]) in needles.runs: yield " ".join(tokens[i:i + length])
 
 def leaks_in(

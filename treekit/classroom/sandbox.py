@@ -315,7 +315,9 @@ def _bubblewrap(limits, hidden):
     options = [_bwrap(), "--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
     for path in readable():
         options += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-    for path in hidden: options += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+    for path in hidden:
+        if os.path.isdir(path): options += ["--tmpfs", path, "--remount-ro", path]
+        else: options += ["--ro-bind", "/dev/null", path]
     for path in _DEVICES: options += ["--dev-bind", path, path]  # bubblewrap's own /dev has no limit on files
     options += ["--proc", "/proc", "--size", str(limits.disk << 20), "--tmpfs", "/home", "--chdir", "/home"]
     return [*options, "--remount-ro", "/", "--"]

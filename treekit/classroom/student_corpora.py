@@ -57,7 +57,7 @@ def _parsed(texts):
     "Dependency parses of questions by the bundled parser: tokens with their heads."
     from treekit.syntax.parser import StanzaParser
     rows = []
-    for parse in StanzaParser().parse(texts):
+    for parse in StanzaParser().parse(texts, phrases=False):
         tokens, shift = [], 0
         for s in parse.sentences:  # one numbering for the whole question: roots of later sentences are attached to the first root
             first = next((t["id"] for t in tokens if t["head"] == 0), 0)

@@ -35,9 +35,18 @@ def course_command():
     late rules are in settings.toml.
     """
 
-def _course(course, sources=None):
+def _course(course, sources=None, assignment=None):
+    "Course folder. A misspelled assignment raises a `UsageError`; a released one needs no source here."
     from treekit.classroom.course import CourseFolder
-    return CourseFolder(Path(course), **(dict(sources=Path(sources)) if sources else {}))
+    found = CourseFolder(Path(course), **(dict(sources=Path(sources)) if sources else {}))
+    if assignment and not found.release(assignment).is_dir(): found.source(assignment)
+    return found
+
+def _chosen(course, students):
+    "Students that were named, or the whole roster. A misspelled one raises a `UsageError`."
+    from treekit.config import choose
+    roster = course.students()
+    return [choose("student", s, roster) for s in students] or roster
 
 _SOURCES = "Where the source notebooks are.  [default: assignments/ of the course, or else the kit's own]"
 _SANDBOX = "bubblewrap or namespaces; plain: no isolation.  [default: the first that works]"
@@ -49,19 +58,23 @@ def _common(command):
                    click.option("--json", "as_json", is_flag=True, help="Print as JSON.")): command = option(command)
     return command
 
+def _number(n, noun): return f"{n} {noun}{'s' * (n != 1)}"
+
 def _say(as_json, facts, line): click.echo(json.dumps(facts, ensure_ascii=False) if as_json else line)
 
 # %% ../../nbs/25_cli/01_course.ipynb #13018cd5
 @course_command.command("init")
 @click.argument("folder", metavar="DIR")
+@click.option("--kit", is_flag=True, help="With the kit's own assignments instead of the two small ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def init_command(folder, as_json):
+def init_command(folder, kit, as_json):
     """Create a sample course in DIR: roster.csv, settings.toml with due dates, and two small assignments."""
     from treekit.classroom.course_template import create_course
-    course = create_course(Path(folder))
+    course = create_course(Path(folder), kit)
     names, shown = course.assignments(), os.path.relpath(course.folder)
-    steps = [f"{shown}: a sample course with {len(course.students())} students and the assignments {', '.join(names)}", "",
-             f"cd {shown}", "treekit course check", f"treekit course release {names[0]}"]
+    steps = [f"{shown}: a course with {len(course.students())} sample students and the assignments {', '.join(names)}", "",
+             f"cd {shown}", "edit roster.csv (a line for each student) and settings.toml (due dates)", "treekit course check",
+             f"treekit course release {names[0]}"]
     _say(as_json, dict(course=str(folder), assignments=names), "\n".join(steps))
 
 # %% ../../nbs/25_cli/01_course.ipynb #4ac8abc3
@@ -90,11 +103,12 @@ def check_command(assignments, course, sources, sandbox, as_json):
 @_common
 @click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Students at a time.  [default: one per core]")
-@click.option("--prepare", is_flag=True, help="Only generate the students' corpora, which takes most of the time; hand out nothing.")
+@click.option("--prepare", is_flag=True, help="Only generate the students' corpora, about half of the time; hand out nothing.")
 def release_command(assignment, course, sources, as_json, students, jobs, prepare):
     """Make a folder for each student, with a corpus of its own, and the answer keys for the teacher; refuse if anything leaks."""
     from treekit.classroom.release import prepare_worlds, release_assignment
-    at = _course(course, sources), assignment, list(students) or None, jobs or os.cpu_count() or 1
+    chosen = _course(course, sources, assignment)
+    at = chosen, assignment, _chosen(chosen, students), jobs or os.cpu_count() or 1
     if prepare:
         made = prepare_worlds(*at, progress=not as_json)
         return _say(as_json, dict(assignment=assignment, prepared=len(made)), f"{len(made)} corpora prepared; nothing is released yet")
@@ -102,7 +116,7 @@ def release_command(assignment, course, sources, as_json, students, jobs, prepar
     _say(
         as_json,
         dict(assignment=assignment, released=len(made)),
-        f"{len(made)} folders in {os.path.relpath(made[0].parent)}; the leak check found nothing",
+        f"{_number(len(made), 'folder')} in {os.path.relpath(made[0].parent)}; the leak check found nothing",
     )
 
 # %% ../../nbs/25_cli/01_course.ipynb #4a8dd62a
@@ -117,7 +131,7 @@ def collect_command(assignment, course, sources, as_json, inbox, received):
     A notebook of another assignment is refused. Exit code 1 if something was refused.
     """
     from treekit.classroom.collect import collect_from
-    new, refused = collect_from(_course(course, sources), assignment, Path(inbox), received and received.timestamp())
+    new, refused = collect_from(_course(course, sources, assignment), assignment, Path(inbox), received and received.timestamp())
     _say(as_json, dict(new=new, refused=refused), "\n".join([f"{len(new)} new", *(f"refused: {r}" for r in refused)]))
     sys.exit(1 if refused else 0)
 
@@ -140,20 +154,31 @@ def grade_command(assignment, course, sources, as_json, students, jobs, sandbox,
     sandbox = choose_sandbox(sandbox)
     if sandbox.startswith("plain"): click.echo(f"warning: {sandbox}: {SANDBOXES[sandbox]}", err=True)
     limits = Limits(memory=memory, call=seconds, submission=whole)
-    made = grade_assignment(_course(course, sources), assignment, list(students) or None, jobs, sandbox, limits, force, all_attempts,
-                            progress=not as_json)
+    chosen = _course(course, sources, assignment)
+    names = _chosen(chosen, students)
+    handed_in = [s for s in names if chosen.attempts(assignment, s)]
+    if not handed_in: return _say(as_json, dict(graded=0), f"no submission: run `treekit course collect {assignment} INBOX` first")
+    made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force, all_attempts, progress=not as_json)
+    new = {g["student"] for g in made}
     _say(
         as_json,
         dict(graded=len(made), sandbox=sandbox, leaves_open=SANDBOXES[sandbox], banned=[g["student"] for g in made if g.get("banned")]),
-        "\n".join([f"{len(made)} graded; the rest was. Sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_banned(made)]),
+        "\n".join([f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission",
+                   f"sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_notes(made)]),
     )
 
-def _banned(grades):
-    "A line for each submission with a banned import."
+_ENDED = dict.fromkeys(("ended", "too slow", "too long", "no reply"))  # reasons of a failed test that no wrong value explains
+
+def _notes(grades):
+    "A line for each submission that couldn't be read or run to its end, or that has a banned import."
     from treekit.utils.sanitize import printable
-    for g in grades:
-        found = ", ".join(f"{b['module']} ({b['cell']}, line {b['line']})" for b in g.get("banned", ()))
-        if found: yield printable(f"{g['student']}: banned imports, cells not run: {found}")
+    for g in sorted(grades, key=lambda g: g["student"]):
+        notes = [f"not read: {g['errors']['notebook']}"] if "notebook" in g["errors"] else []
+        stopped = {c["why"]: e["id"] for e in g["exercises"] for c in e["criteria"] if c["why"] in _ENDED}
+        notes += [f"{why}: {exercise}" for why, exercise in stopped.items()]
+        banned = ", ".join(f"{b['module']} ({b['cell']}, line {b['line']})" for b in g.get("banned", ()))
+        if banned: notes.append(f"banned imports, cells not run: {banned}")
+        if notes: yield printable(f"{g['student']}: {'; '.join(notes)}")
 
 # %% ../../nbs/25_cli/01_course.ipynb #e6b7de2e
 @course_command.command("mark")
@@ -169,7 +194,7 @@ def mark_command(assignment, course, sources, as_json, sheet, texts, student, ex
     from treekit.classroom.marking import check_marks, mark_text, write_sheet
     from treekit.config import UsageError
     from treekit.utils.sanitize import printable
-    chosen, one = _course(course, sources), (student, exercise, points)
+    chosen, one = _course(course, sources, assignment), (student, exercise, points)
     if any(v is not None for v in one):
         if None in one: raise UsageError("one grade needs --student, --exercise and --points")
         text = mark_text(chosen, assignment, student, exercise, points, remark)
@@ -177,7 +202,8 @@ def mark_command(assignment, course, sources, as_json, sheet, texts, student, ex
     if sheet: write_sheet(chosen, assignment)
     found = check_marks(chosen, assignment)
     unread = [t for t in found if t.points is None]
-    lines = [f"{len(found)} texts, {len(unread)} to be read"]
+    lines = [f"{_number(len(found), 'text')}, {len(unread)} to be read"]
+    if not found: lines.append(f"nothing is graded yet, or the assignment has no text: see `treekit course status {assignment}`")
     if sheet:
         path = os.path.relpath(chosen.private("by_hand", f"{assignment}.csv"))
         lines.append(f"fill in {path}, then run `treekit course mark {assignment}`")
@@ -196,11 +222,11 @@ def similarity_command(assignment, course, sources, as_json, least):
     from dataclasses import asdict
     from treekit.classroom.similarity import write_similarity
     from treekit.utils.sanitize import printable
-    chosen = _course(course, sources)
+    chosen = _course(course, sources, assignment)
     pairs, unread = write_similarity(chosen, assignment, least)
     lines = [f"{p.first:<20} {p.second:<20} code {p.code:4.0%}  text {p.text:4.0%}  {p.why}".rstrip() for p in pairs]
     lines += [f"not read: {printable(u)}" for u in unread]
-    lines.append(f"{len(pairs)} pairs; {os.path.relpath(chosen.private('similarity', assignment + '.csv'))}")
+    lines.append(f"{_number(len(pairs), 'pair')}; {os.path.relpath(chosen.private('similarity', assignment + '.csv'))}")
     _say(as_json, [asdict(p) for p in pairs], "\n".join(lines))
 
 # %% ../../nbs/25_cli/01_course.ipynb #0b9e2979
@@ -210,9 +236,10 @@ def feedback_command(assignment, course, sources, as_json):
     """Write feedback/ASSIGNMENT/ID.html for everybody who has a grade."""
     from treekit.classroom.course import course_settings
     from treekit.classroom.feedback import write_feedback
-    chosen = _course(course, sources)
+    chosen = _course(course, sources, assignment)
     pages = write_feedback(chosen, assignment, course_settings(assignment, chosen.sources).title)
-    _say(as_json, dict(pages=len(pages)), f"{len(pages)} pages in {os.path.relpath(Path(course, 'feedback', assignment))}")
+    if not pages: return _say(as_json, dict(pages=0), f"no page: nothing is graded yet, run `treekit course grade {assignment}` first")
+    _say(as_json, dict(pages=len(pages)), f"{_number(len(pages), 'page')} in {os.path.relpath(Path(course, 'feedback', assignment))}")
 
 # %% ../../nbs/25_cli/01_course.ipynb #06d88471
 @course_command.command("export")
@@ -225,7 +252,7 @@ def export_command(assignment, course, sources, as_json, out, columns, partial):
     from treekit.classroom.course import course_settings
     from treekit.classroom.gradebook import export_csv, export_rows
     from treekit.utils.atomic_write import write_whole
-    chosen = _course(course, sources)
+    chosen = _course(course, sources, assignment)
     if as_json: return click.echo(json.dumps(export_rows(chosen, assignment)))
     text = export_csv(chosen, assignment, columns, course_settings(assignment, chosen.sources).title, partial)
     if out: write_whole(Path(out), text, private=True)
@@ -240,7 +267,7 @@ def export_nbgrader_command(assignment, course, sources, as_json, folder):
     Refused if nbgrader would give other points. nbgrader grades without isolation: a student's code can read the expected values.
     """
     from treekit.classroom.nbgrader_export import export_nbgrader
-    made = export_nbgrader(_course(course, sources), assignment, Path(folder))
+    made = export_nbgrader(_course(course, sources, assignment), assignment, Path(folder))
     where = os.path.relpath(made[0].parent)
     _say(as_json, dict(files=[p.name for p in made]), f"{len(made)} files in {where}; nbgrader gives the same points")
 
@@ -250,14 +277,14 @@ def export_nbgrader_command(assignment, course, sources, as_json, folder):
 def status_command(assignment, course, sources, as_json):
     """Who has handed in, and what was graded."""
     from treekit.classroom.gradebook import status_rows
-    rows = status_rows(_course(course, sources), assignment)
+    rows = status_rows(_course(course, sources, assignment), assignment)
     if as_json: return click.echo(json.dumps(rows))
     for r in rows:
         points = "" if r["points"] is None else f"{r['points']:g} points"
         released = "released" if r["released"] else "not released"
         late = f"  {r['late_hours']:g} hours late" if r["late_hours"] else ""
-        banned = f"  {r['banned']} banned imports" if r["banned"] else ""
-        click.echo(f"{r['student']:<20} {released:<13} {r['attempts']:>2} attempts  {r['state']:<14} {points}{late}{banned}")
+        banned = f"  {_number(r['banned'], 'banned import')}" if r["banned"] else ""
+        click.echo(f"{r['student']:<20} {released:<13} {_number(r['attempts'], 'attempt'):<11} {r['state']:<14} {points}{late}{banned}")
 
 # %% ../../nbs/25_cli/01_course.ipynb #7420e3a0
 _folder = click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")

@@ -358,6 +358,7 @@ class StanzaParser:
 
     def parse(self,
         texts: list[str],
+        phrases: bool = True,  # False: new parses have no constituency trees and are not stored, in half of the time
     ) -> list[Parse]:  # one per text, in order
         "Parse `texts`. Uncached texts are parsed in batches and stored."
         known = {t: Parse(t) for t in texts if not t.strip()}
@@ -367,8 +368,8 @@ class StanzaParser:
             from tqdm.auto import tqdm
             with tqdm(total=len(missing), desc="parse", unit="text", disable=len(missing) <= 64, leave=False) as bar:
                 for i in range(0, len(missing), self.batch):
-                    new = self.parse_uncached(missing[i:i + self.batch])
-                    self.cache.put(self.fingerprint, new)
+                    new = self.parse_uncached(missing[i:i + self.batch], phrases)
+                    if phrases: self.cache.put(self.fingerprint, new)
                     known |= {p.text: p for p in new}
                     bar.update(len(new))
         return [known[t] for t in texts]
