@@ -9,7 +9,8 @@ __all__ = ['STEPS', 'IN_TITLE', 'FEWEST', 'row_label', 'errors_title', 'draw_err
 # %% ../../nbs/16_figures/20_error_pages.ipynb #2ab8a984
 from pathlib import Path
 
-from .plots import HATCHES, PAGE, PALETTE, house_style
+from .plots import PAGE, describe, house_style
+from .style import INTERVALS, ROLES, role_colour
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import ht, md, md_line, md_table
 
@@ -23,7 +24,7 @@ STEPS = {  # first wrong step -> what it means
     "not attributed": "the question has no gold sub-answers with passages, or the method searched for nothing",
     "failed": "the question failed",
 }
-_COLOURS = dict(zip(STEPS, (PALETTE[6], PALETTE[1], PALETTE[3], PALETTE[5], PALETTE[2], "#dddddd", PALETTE[0])))
+_LOOK = dict(zip(STEPS, ("control", "own", "ablation", "structured", "iterative", "single", "trained")))  # step -> the role whose colour it has
 _MODELS = dict(generated="generated questions", real="real questions")
 
 def row_label(
@@ -54,29 +55,31 @@ FEWEST = 10  # questions of a row in the figure; the table has all rows
 
 def draw_errors(
     rows: list[dict],  # of `error_rows`
+    width: float = PAGE,  # inches; a narrow figure has its panels below each other
 ):  # matplotlib figure
     "Accuracy with intervals, and shares of the first wrong steps as stacked bars. Rows of fewer than `FEWEST` questions are left out."
     import matplotlib.pyplot as plt
     house_style()
     rows = [r for r in rows if r["n"] >= FEWEST] or rows
-    shown = [k for k in STEPS if any(r[k] for r in rows)]
-    fig, (left, right) = plt.subplots(1, 2, figsize=(PAGE, 0.75 + 0.165 * len(rows)), sharey=True, width_ratios=(1, 1.5))
+    shown, narrow, height = [k for k in STEPS if any(r[k] for r in rows)], width < 5, 0.165 * len(rows)
+    grid = dict(nrows=2, figsize=(width, 1.6 + 2 * height)) if narrow else dict(ncols=2, figsize=(width, 0.75 + height), width_ratios=(1, 1.5))
+    fig, (left, right) = plt.subplots(sharey=True, **grid)
     for y, r in enumerate(rows):
         heavy = r["dataset"] == r["hops"] == r["type"] == "all"
-        left.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[1], lw=2 if heavy else 1.2, marker="")
-        left.plot(r["right"], y, "o", color=PALETTE[1], ms=5 if heavy else 3.5)
+        left.plot([r["low"], r["high"]], [y, y], "-", color=role_colour("own"), lw=2 if heavy else 1.2, marker="")
+        left.plot(r["right"], y, "o", color=role_colour("own"), ms=5 if heavy else 3.5)
         start = 0.0
         for k in shown:
-            right.barh(y, r[k], left=start, height=0.72, color=_COLOURS[k], hatch=HATCHES[list(STEPS).index(k)], lw=0.3,
-                       label=k if y == 0 else None)
+            colour, hatch, _ = ROLES[_LOOK[k]]
+            right.barh(y, r[k], left=start, height=0.72, color=colour, hatch=hatch, lw=0.3, label=k if y == 0 else None)
             start += r[k]
         if y and rows[y - 1]["questions"] != r["questions"]:
             for ax in (left, right): ax.axhline(y - 0.5, color="#000000", lw=0.8)
     left.set_yticks(range(len(rows)), [row_label(r) for r in rows], parse_math=False)
-    left.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-2, 102), xlabel="right, % of questions (95 % interval)")
+    left.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-2, 102), xlabel="right, % of questions")
     right.set(xlim=(0, 100), xlabel="first wrong step, % of questions")
-    fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=min(4, len(shown)) if shown else 1)
-    return fig
+    fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=min(2 if narrow else 4, len(shown)) if shown else 1)
+    return describe(fig, "", INTERVALS)
 
 # %% ../../nbs/16_figures/20_error_pages.ipynb #a1e0849c
 def asked_line(
