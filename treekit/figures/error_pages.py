@@ -24,7 +24,7 @@ STEPS = {  # first wrong step -> what it means
     "not attributed": "the question has no gold sub-answers with passages, or the method searched for nothing",
     "failed": "the question failed",
 }
-_LOOK = dict(zip(STEPS, ("control", "own", "ablation", "structured", "iterative", "single", "trained")))  # step -> the role whose colour it has
+_LOOK = dict(zip(STEPS, ("control", "own", "ablation", "structured", "iterative", "single", "trained")))  # step -> role with its colour
 _MODELS = dict(generated="generated questions", real="real questions")
 
 def row_label(
@@ -62,8 +62,8 @@ def draw_errors(
     house_style()
     rows = [r for r in rows if r["n"] >= FEWEST] or rows
     shown, narrow, height = [k for k in STEPS if any(r[k] for r in rows)], width < 5, 0.165 * len(rows)
-    grid = dict(nrows=2, figsize=(width, 1.6 + 2 * height)) if narrow else dict(ncols=2, figsize=(width, 0.75 + height), width_ratios=(1, 1.5))
-    fig, (left, right) = plt.subplots(sharey=True, **grid)
+    if narrow: fig, (left, right) = plt.subplots(2, 1, sharey=True, figsize=(width, 1.6 + 2 * height))
+    else: fig, (left, right) = plt.subplots(1, 2, sharey=True, figsize=(width, 0.75 + height), width_ratios=(1, 1.5))
     for y, r in enumerate(rows):
         heavy = r["dataset"] == r["hops"] == r["type"] == "all"
         left.plot([r["low"], r["high"]], [y, y], "-", color=role_colour("own"), lw=2 if heavy else 1.2, marker="")
