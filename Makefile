@@ -73,7 +73,7 @@ lint: $(READY)
 	$(BIN)/ruff check
 
 bench: $(READY)
-	$(BIN)/python -m pytest -s tests/benchmarks
+	$(BIN)/python -m pytest -s -m "not slow" tests/benchmarks
 
 # every benchmark is started and given a second: what can't run fails, what it measures doesn't count
 bench-start: $(READY)
