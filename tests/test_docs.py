@@ -106,6 +106,8 @@ def test_every_erratum_has_its_computation():
 
 def test_a_models_words_are_data(tmp_path):
     "What stands in a table is escaped in its page."
+    said = md_text("a\n```{include} /x\n```\n:::{include} /x")
+    assert [line for line in said.split("\n") if line.startswith(("```", ":::"))] == []
     evil = '</script><script>alert(1)</script><img src=x onerror="alert(2)"> [x](javascript:alert(3))'
     lines = list(csv.DictReader((ROOT / "figures/offline/searchr/prompts.csv").read_text(encoding="utf-8").splitlines()))[:3]
     (tmp_path / "offline/searchr").mkdir(parents=True)
@@ -196,6 +198,7 @@ def test_the_documentation_is_built_without_warnings_and_without_a_network(tmp_p
 def test_a_folder_with_other_content_is_not_replaced(tmp_path):
     from treekit.docs import build
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / "searchindex.js").write_text("", encoding="utf-8")  # the output of another project's Sphinx
     with pytest.raises(UsageError, match="other content"): build._check_out(tmp_path)
     with pytest.raises(UsageError, match="no results"): build.result_folders(tmp_path)
     code, _, errors = inside("docs", "--figures", "nowhere-at-all")

@@ -57,10 +57,12 @@ def test_each_paper_declares_its_own_method():
         for printed in paper.short_names.values(): assert role_of(printed) == "own", printed
 
 
-def test_a_methods_look_and_a_models_marker_are_the_same_in_every_figure():
+def test_a_roles_look_and_a_models_marker_are_the_same_in_every_figure():
     assert method_styles(["ReAct", "TreeRare (CT)"])["ReAct"] == method_styles(["Vanilla", "ReAct"])["ReAct"]
     assert model_markers(["GPT-4o", "mine"])["GPT-4o"] == model_markers(["simulated (offline)", "GPT-4o"])["GPT-4o"]
     assert len(set(MODEL_MARKERS.values())) == len(MODEL_MARKERS)
+    same_role = ["Vanilla", "CoT", "RAG x", "Self-Consistency"]
+    assert len({str(look) for look in method_styles(same_role).values()}) == len(same_role)
 
 
 def test_colours_and_markers_come_from_the_table():

@@ -24,6 +24,7 @@ from ..papers.plugin import Paper, get_paper, resolve
 from ..papers.registry import method
 from ..scoring.metrics import METRICS
 from .attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, gold_steps, queries
+from ..scoring.statistics import wilson
 
 # %% ../../nbs/15_analysis/11_error_breakdown.ipynb #08ad4fa1
 CONCLUSIONS = ("evidence", "observation", "result", "answer", "response")  # fields of a node that hold what it concluded
@@ -102,9 +103,8 @@ ALL = "all"
 
 def _row(answers, **names):
     "Row of the table."
-    from scipy.stats import binomtest
     right = sum(a.right for a in answers)
-    low, high = binomtest(right, len(answers)).proportion_ci(method="wilson")  # rows may be small
+    low, high = wilson(right, len(answers))
     counts = Counter(a.kind for a in answers if not a.right)
     shares = {k: 100 * counts[k] / len(answers) for k in KINDS}
     return names | dict(n=len(answers), right=100 * right / len(answers), low=100 * low, high=100 * high) | shares

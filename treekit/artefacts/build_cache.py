@@ -70,7 +70,8 @@ def data_files(
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [path for p in discover().values() for path in p.data_files()
            if (shared[path.name] in modules if path.name in shared else p.name in named)]
-    return [path for path in kit + own if path.name not in ("README.md", "inventory.csv", "seconds.csv")]
+    unread_files = {"README.md"} | (set() if any(".paper_report" in m for m in modules) else {"inventory.csv", "seconds.csv"})
+    return [path for path in kit + own if path.name not in unread_files]
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #48576776
 LIBRARIES = ("bm25s", "ipykernel", "kiwipiepy", "matplotlib", "networkx", "numpy", "pandas", "peft", "PyStemmer", "pyserini", "rapidfuzz",

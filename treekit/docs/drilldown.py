@@ -7,7 +7,7 @@ __all__ = ['LISTED', 'CellQuestions', 'cell_questions', 'is_behind', 'saved_runs
            'questions_page', 'sample_reader', 'chosen_rows', 'write_trees']
 
 # %% ../../nbs/24_docs/10_drilldown.ipynb #4f1e9e19
-import dataclasses
+import dataclasses, re
 from dataclasses import dataclass, field
 from inspect import signature
 from pathlib import Path
@@ -77,12 +77,15 @@ def _gives(rows, dataset, column, metric):
     return any(all(abs(scale * again[key] - v) < scale * 1e-3 for key, v in values.items()) for scale in (1, 100))
 
 def is_behind(run: OpenRun, sheet: Sheet, behind: CellQuestions, most: int = 10) -> bool:
-    "Whether a run's answers reproduce a column of a table."
+    "Whether a run's answers reproduce a column of a table, and every column under its own metric that the run covers."
     from treekit.scoring.metrics import METRICS
     plain = [m for m, score in METRICS.items() if "reader" not in signature(score).parameters]  # the others need a judge
     rows = {(r.method, r.dataset, r.question.id): r for r in run.rows}
     columns = _columns(sheet, behind, most)
-    return any(_gives(rows, d, column, metric) for (d, *_), column in columns.items() for metric in plain)
+    def covered(d, column): return len({v for own in column.values() for v in own.values()}) > 1 and all(
+        (m, d, id) in rows for m, own in column.items() for id in own)
+    if not any(_gives(rows, d, column, metric) for (d, *_), column in columns.items() for metric in plain): return False
+    return all(_gives(rows, d, column, metric) for (d, _, metric), column in columns.items() if metric in plain and covered(d, column))
 
 # %% ../../nbs/24_docs/10_drilldown.ipynb #b627141c
 def saved_runs_of(artefact: Artefact, sheet: Sheet, behind: CellQuestions, profile: str) -> list[OpenRun]:
@@ -143,11 +146,15 @@ def question_rows(
 
 def _score(value): return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, (int, float)) else "–"
 
+def _line(text):
+    "Text in one line as HTML: in a page's source no line of it begins a fence."
+    return ht(re.sub(r"\s+", " ", str(text)))
+
 def _answer_html(row, root):
     "Score of a question with its answer, linked to its tree."
     if row is None: return ""
     said = f"failed: {row.error}" if row.error else row.answer
-    short = ht(said if len(said) <= 80 else f"{said[:79]}…")
+    short = _line(said if len(said) <= 80 else f"{said[:79]}…")
     if row.row >= 0 and short: short = f'<a href="{root}trees/{ht(row.run)}.html#row={row.row}">{short}</a>'
     return f"<b>{_score(row.score)}</b> {short}"
 
@@ -156,11 +163,11 @@ def _column_html(rows, root):
     methods, by_id = list(dict.fromkeys((r.group, r.method) for r in rows)), {}
     for r in rows: by_id.setdefault(r.id, {})[r.group, r.method] = r
     several = len({group for group, _ in methods}) > 1
-    heads = "".join(f'<th scope="col">{ht(f"{group}: {method}" if several else method)}</th>' for group, method in methods)
+    heads = "".join(f'<th scope="col">{_line(f"{group}: {method}" if several else method)}</th>' for group, method in methods)
     lines = []
     for id, own in by_id.items():
         asked = next((r for r in own.values() if r.question), None)
-        said = f"{ht(asked.question)}<br><i>{ht(asked.gold)}</i>" if asked else ht(id)
+        said = f"{_line(asked.question)}<br><i>{_line(asked.gold)}</i>" if asked else _line(id)
         lines.append(f'<tr><th scope="row">{said}</th>' + "".join(f"<td>{_answer_html(own.get(m), root)}</td>" for m in methods) + "</tr>")
     table = f'<table class="docutils questions"><thead><tr><th scope="col">question, <i>gold answer</i></th>{heads}</tr></thead>'
     return f'<div class="pst-scrollable-table-container" tabindex="0">{table}<tbody>{"".join(lines)}</tbody></table></div>'

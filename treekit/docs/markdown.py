@@ -32,7 +32,6 @@ def md_anchor(
 def md_text(
     text: str,
 ) -> str:
-    "Plain text as Markdown: markup is escaped, inline code is kept."
-    def escaped(part): return re.sub(r"([\\*_\[\]{}<>$|~#])", r"\\\1", part)
-    return "".join(part if part.startswith("`") and part.endswith("`") and len(part) > 1 else escaped(part)
-                   for part in re.split(r"(`[^`]*`)", text))
+    "Plain text as Markdown: markup is escaped, inline code is kept. No text begins a directive."
+    def escaped(part): return re.sub(r"([\\*_\[\]{}<>$|~#`]|:{3,})", r"\\\1", part)
+    return "".join(part if re.fullmatch(r"`[^`\n]+`", part) else escaped(part) for part in re.split(r"((?<!`)`[^`\n]+`(?!`))", text))

@@ -53,8 +53,8 @@ _NOT_COMPARABLE = ("The model is simulated and the questions are generated. Thes
 def _sheet_part(artefact, sheet, first):
     "Section of a table."
     path = sheet.path.with_suffix(".md")
-    rows = [[md_text(v) for v in r.values()] for r in sheet.lines[:LONGEST]]
-    text = table_markdown(path, 3) if path.exists() else md_table(sheet.head, rows)
+    rows = [[md_text(v) for v in r.values()] for r in sheet.lines]
+    text = table_markdown(path, 3) if path.exists() else _cut(md_table([*map(md_text, sheet.head)], rows), LONGEST)
     title = "Table" if first and artefact.kind == "table" else "Data" if first else artefact_label(sheet.name)
     return f"## {title}\n\n{text.strip()}\n\n{{download}}`{sheet.name}.csv <{sheet.path.name}>`\n"
 

@@ -7,6 +7,7 @@ __all__ = ['STEPS', 'IN_TITLE', 'FEWEST', 'row_label', 'errors_title', 'draw_err
            'examples_page', 'examples_html', 'save_examples']
 
 # %% ../../nbs/16_figures/20_error_pages.ipynb #2ab8a984
+from collections import Counter
 from pathlib import Path
 
 from .plots import PAGE, describe, house_style
@@ -43,11 +44,15 @@ def errors_title(
     label: str,  # of the paper
     rows: list[dict],  # of `error_rows`
 ) -> str:
-    "Accuracy and the most frequent first wrong step, for each source with at least `IN_TITLE` questions."
+    """Accuracy of each source with at least `IN_TITLE` questions, and the most frequent first wrong step if it is significantly more
+    frequent than the next one (sign test)."""
+    from scipy.stats import binomtest
     said = []
     for row in (r for r in rows if (r["dataset"], r["hops"], r["type"]) == ("all", "all", "all") and r["n"] >= IN_TITLE):
-        kinds = {k: row[k] for k in list(STEPS)[:5] if row[k]}
-        first = f", first error most often in {max(kinds, key=kinds.get)}" if kinds else ""
+        counts = Counter({k: round(row[k] * row["n"] / 100) for k in STEPS})
+        (step, most), (_, next_most) = counts.most_common(2)
+        ahead = most > next_most and binomtest(most, most + next_most).pvalue < 0.05 and step not in ("not attributed", "failed")
+        first = f", first error most often in {step}" if ahead else ""
         said.append(f"{row['right']:.0f} % of {row['n']} {_MODELS.get(row['questions'], row['questions'])} right{first}")
     return f"{label}, errors: {'; '.join(said)}" if said else f"{label}, errors"
 

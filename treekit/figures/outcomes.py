@@ -11,13 +11,12 @@ from ..core.trace_render import node_facts, node_label
 from .drawing import Block, canvas
 from .plots import PAGE, describe, house_style, legend_below
 from .style import INTERVALS, method_styles
+from ..scoring.statistics import wilson
 
 # %% ../../nbs/16_figures/11_outcomes.ipynb #81b7198e
 def _interval(k, n):
     "Wilson interval of a share, in percent."
-    from scipy.stats import binomtest
-    found = binomtest(k, n).proportion_ci(method="wilson")
-    return 100 * found.low, 100 * found.high
+    return tuple(100 * v for v in wilson(k, n))
 
 def draw_rates(
     s,  # `treekit.analysis.cases.ClassifiedAnswers`
@@ -68,7 +67,8 @@ def draw_shares(
     for ax in axes.flat[len(panels):]: ax.remove()
     for ax, (title, panel) in zip(axes.flat, panels.items()):
         for y, name in enumerate(names):
-            k, n = panel[name]
+            k, n = panel.get(name, (0, 0))
+            if not n: continue
             low, high = _interval(k, n)
             ax.barh(y, 100 * k / n, 0.66, color=colour, edgecolor="black", lw=0.4)
             ax.hlines(y, low, high, color="black", lw=0.9)

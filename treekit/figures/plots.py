@@ -16,7 +16,7 @@ from .cells import CellScores, name_and_run
 from .legibility import text_faults
 from .significance import leads
 from .style import (
-    INTERVALS, LINES, ROLES, axis_label, axis_limits, drawing_scale, metric_type, model_markers, role_colour, role_of, shown_name)
+    INTERVALS, LINES, ROLES, axis_label, axis_limits, drawing_scale, model_markers, role_colour, role_of, shown_name)
 from .tables import is_synthetic_table, span_of
 from .titles import question_source, changed_settings, title_of
 from ..utils.atomic_write import write_whole
@@ -214,7 +214,7 @@ class _DotPlan:
         self.each = room / self.across
         self.down = max(1, -(-len(self.panels) // self.across))
         self.height = self.down * (self.end + 0.62) + 0.1 + legend_height([h.get_label() for h in self.legend()], width)
-        absent = dict.fromkeys(m for d, m in heads if (d, m) not in shown and metric_type(m).unit != "")
+        absent = dict.fromkeys(m for d, m in heads if (d, m) not in shown)
         bars = any(_is_number(r["low"]) for *_, rows in self.series for r in rows)
         self.notes = [INTERVALS] * bars + ([f"without a run: {', '.join(absent)}"] if absent and ran else [])
 

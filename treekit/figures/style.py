@@ -22,7 +22,7 @@ ROLES = {  # role -> colour, hatch of its bars, label in legends
     "iterative": ("#B4420B", "\\\\\\", "baseline: repeated searches"),
     "structured": ("#F2C14E", "xx", "baseline: tree or graph"),
     "trained": ("#5B2E6F", "++", "baseline: trained"),
-    "single": ("#A0A0A0", "...", "baseline: one search or none"),
+    "single": ("#A0A0A0", "...", "other baseline"),
     "print": ("#2B2B2B", "", "printed"),
     "control": ("#C77CE0", "--", "control"),
 }
@@ -71,15 +71,17 @@ def _lighter(colour, share):
     parts = [int(colour[i:i + 2], 16) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(p + (255 - p) * share):02X}" for p in parts)
 
+_MORE = ("", "---", "|||", "**", "...")  # hatches of further methods of a role
+
 def method_styles(
     methods: list[str],  # in the order of the figure
 ) -> dict[str, dict]:  # method -> color, hatch, linestyle
-    "Styles of the bars and lines of one figure's methods."
+    "Styles of the bars and lines of one figure's methods. Methods of one role have its colour, each lighter than the last, and more hatches."
     found, seen = {}, {}
     for m in methods:
         colour, hatch, _ = ROLES[role := role_of(m)]
         k = seen[role] = seen.get(role, -1) + 1
-        found[m] = dict(color=_lighter(colour, min(0.75, 0.5 * k)), hatch=hatch + ("---" if k else ""), linestyle=LINES[k % len(LINES)])
+        found[m] = dict(color=_lighter(colour, 1 - 0.6**k), hatch=hatch + _MORE[k % len(_MORE)], linestyle=LINES[k % len(LINES)])
     return found
 
 # %% ../../nbs/16_figures/05_style.ipynb #4a66ad0d
@@ -88,16 +90,20 @@ MODEL_MARKERS = {  # pattern of a name -> marker
     "llama-?3.3-?70b": "*", "qwen2.5-7b": "P", "qwen2.5-14b": "X", "hyperclova": "d", "simulated": "D", "extractive": "8", "tiny": "H"}
 _FREE = ["o", "s", "^", "v", "<", ">", "p", "h", "P", "X", "d", "*", "8", "H", "D"]
 
+def _is_known(pattern, model):
+    "Whether a pattern is in a model's name, without the owner: \"Qwen/Qwen2.5-7B-Instruct\"."
+    return re.search(pattern, model.rpartition("/")[2], re.I)
+
 def model_marker(model: str) -> str:
     "Marker of a model."
-    known = next((marker for pattern, marker in MODEL_MARKERS.items() if re.match(pattern, model, re.I)), None)
+    known = next((marker for pattern, marker in MODEL_MARKERS.items() if _is_known(pattern, model)), None)
     return known or _FREE[crc32(model.encode()) % len(_FREE)]
 
 def model_markers(
     models: list[str],  # of one figure
 ) -> dict[str, str]:
     "Markers of the models of a figure, each another. Known models keep theirs."
-    order = sorted(dict.fromkeys(models), key=lambda m: not any(re.match(p, m, re.I) for p in MODEL_MARKERS))
+    order = sorted(dict.fromkeys(models), key=lambda m: not any(_is_known(p, m) for p in MODEL_MARKERS))
     found = {}
     for m in order:
         wanted = model_marker(m)
@@ -129,7 +135,7 @@ def axis_limits(
     "Limits of a metric's axis."
     low, high = min(values, default=0), max(values, default=1)
     if metric_type(metric).unit == "percent":
-        top = min(20 * math.ceil(max(high, 1) / 20), max(100, 20 * math.ceil(high / 20)))
+        top = 20 * math.ceil(max(high, 1) / 20) if high > 100 else min(100, 20 * math.ceil(max(high, 1) / 20))
         bottom = 20 * math.floor(low / 20) if low < 0 else 0
     else: top, bottom = (1.08 * high if high > 0 else 1), min(0, 1.08 * low)
     margin = 0.03 * (top - bottom)

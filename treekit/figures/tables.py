@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TESTED', 'LEGEND_OF_PRINT', 'PageCell',
            'pivot_cells', 'span_of', 'is_synthetic_table', 'what_was_run', 'TablePage', 'to_markdown', 'markdown_page',
-           'to_html', 'html_page', 'claim_text', 'claim_lines', 'save_csv', 'save_table', 'is_consistent',
-           'save_errata']
+           'to_html', 'html_page', 'claim_text', 'claim_lines', 'command_line', 'save_csv', 'save_table',
+           'is_consistent', 'save_errata']
 
 # %% ../../nbs/16_figures/05_tables.ipynb #bad1da96
 import re, shlex
@@ -324,8 +324,11 @@ def _save_scores(df, path):
     write_scores(kept, path)
 
 # %% ../../nbs/16_figures/05_tables.ipynb #a9a1n5e7
-def _command(folder, name):
-    "Command that regenerates a table."
+def command_line(
+    folder: Path,  # figures/<profile>/<paper>
+    name: str,  # file name without extension
+) -> str:
+    "Line with the command that regenerates a table."
     said = run_command_options()
     profile, parts = said.pop("profile", folder.parent.name), [f"{folder.name}/{artefact_of(folder.name, name)}"]
     if profile in profile_names() and profile != "offline": parts += ["--profile", profile]
@@ -359,7 +362,7 @@ def save_table(
     note = " ".join(filter(None, [f"{shows}." if shows else "", added, note]))
     page = _page(df, title or name, note, digits, claims)
     page = replace(page, ran=" ".join(filter(None, [page.ran, f"Set: {given}." if (given := changed_settings()) else ""])))
-    if shows: page = replace(page, below=(*page.below, _command(folder, name)))
+    if shows: page = replace(page, below=(*page.below, command_line(folder, name)))
     pages = {".md": markdown_page(page), ".html": html_page(page)}
     for ending, content in pages.items(): write_whole(folder / f"{name}{ending}", content)
     return [folder / f"{name}{ending}" for ending in (".csv", *pages)]

@@ -21,6 +21,7 @@ from ..exports.latex import korean_preamble, tex
 from ..figures.claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict
 from ..figures.claims_page import claim_line, counts_of, saved_claims, sizes_of
 from ..figures.error_pages import STEPS
+from ..figures.tables import command_line
 from ..figures.titles import evidence_of, title_of
 from ..figures.verdicts import count_verdicts
 from ..llm.prices import load_prices, price_of
@@ -158,7 +159,9 @@ def _errata(paper, folder):
     rows, fine = _data_rows(folder, paper, "inconsistencies"), _data_rows(folder, paper, "inconsistencies_checked")
     note = f"{len(rows)} statements of the paper disagree with its own numbers, its text or its code, recomputed without a model."
     note = note if rows else "No statement of the paper was recomputed."
-    note += f" {len(fine)} others were recomputed and agree." if fine else ""
+    agree = sum(not r["finding"].startswith("can't") for r in fine)
+    note += f" {agree} others were recomputed and agree." if agree else ""
+    note += f" {len(fine) - agree} can't be checked." if len(fine) > agree else ""
     return _table(("where", "statement", "printed", "recomputed", "finding"),
                   [tuple(r[k] for k in ("where", "claim", "printed", "recomputed", "finding")) for r in rows]), note
 
@@ -180,8 +183,7 @@ def _compute(paper, folder):
     total = Counter()
     for r in rows:
         for k in ("calls", "tokens_in", "tokens_out"): total[k] += float(r[k]) * int(r["n"])
-    if rows: note += (f" In total {total['calls']:,.0f} calls with {total['tokens_in']:,.0f} tokens in and {total['tokens_out']:,.0f} out, "
-                      "at no cost.")
+    if rows: note += (f" In total {total['calls']:,.0f} calls with {total['tokens_in']:,.0f} tokens in and {total['tokens_out']:,.0f} out.")
     heads = ("questions", "data set", "n", "calls", "tokens in", "tokens out", "sequential calls")
     return _table(heads, [(r["questions"], r["dataset"], r["n"], *(f"{float(r[k]):,.1f}" for k in (
         "calls", "tokens_in", "tokens_out", "critical_path"))) for r in rows]), note
@@ -266,10 +268,10 @@ def _scope(paper, folder, verdicts):
                "stated assumptions; it neither confirms nor refutes a printed score.")
 
 def _summary(paper, verdicts, errata):
-    counts = {k: n for k, n in counts_of(verdicts).items() if n}
-    first = ", ".join(f"{n} {k}" for k, n in counts.items())
+    counts = {k: n for k, n in counts_of(verdicts).items() if n and k in TESTED}
+    tested, first = sum(counts.values()), ", ".join(f"{n} {k}" for k, n in counts.items())
     simulated = " by a simulated model" if any(badge_of(v) == "simulated" for v in verdicts) else ""
-    claims = f"Of {len(verdicts)} claims, tested{simulated}: {first}." if verdicts else "No claim was tested."
+    claims = f"Of {len(verdicts)} claims, {tested} were tested{simulated}: {first}." if tested else "No claim was tested."
     return f"{claims} {len(errata.rows)} errata of the paper need no model."
 
 def paper_report(
@@ -291,7 +293,7 @@ def paper_report(
         _table(("outcome", "claims", "of"), counts), results, untested, errors_note, errors, tuple(said["easy"]), tuple(said["difficult"]),
         _deviations_note(known, folder), _deviations(known, folder), _readings(_data_rows(folder, known, "inconsistencies_method")),
         compute_note, compute, cost_note, cost, errata_note, errata,
-        f"Made by: treekit reproduce {paper}/report. Only what was easy and what was difficult is written by hand, with counted numbers.")
+        f"{command_line(folder / paper, 'report')}. Only what was easy and what was difficult is written by hand, with counted numbers.")
 
 # %% ../../nbs/23_reports/06_paper_report.ipynb #4f8b1c82
 FORMATS = ("md", "html", "tex")
