@@ -76,7 +76,7 @@ _MORE = ("", "---", "|||", "**", "...")  # hatches of further methods of a role
 def method_styles(
     methods: list[str],  # in the order of the figure
 ) -> dict[str, dict]:  # method -> color, hatch, linestyle
-    "Styles of the bars and lines of one figure's methods. Methods of one role have its colour, each lighter than the last, and more hatches."
+    "Styles of the bars and lines of one figure's methods. Methods of one role have lighter shades of its colour, and more hatches."
     found, seen = {}, {}
     for m in methods:
         colour, hatch, _ = ROLES[role := role_of(m)]
