@@ -22,7 +22,7 @@ ROLES = {  # role -> colour, hatch of its bars, label in legends
     "iterative": ("#B4420B", "\\\\\\", "baseline: repeated searches"),
     "structured": ("#F2C14E", "xx", "baseline: tree or graph"),
     "trained": ("#5B2E6F", "++", "baseline: trained"),
-    "single": ("#A0A0A0", "...", "other baseline"),
+    "single": ("#A0A0A0", "...", "baseline: one search or other"),
     "print": ("#2B2B2B", "", "printed"),
     "control": ("#C77CE0", "--", "control"),
 }
