@@ -110,8 +110,8 @@ def probe(path):
         try: open(path + "/x", "w").close()
         except OSError: return sorted(os.listdir(path))
         return "writable"
-    try: return open(path).read()
-    except OSError: return ""
+    try: return len(open(path, "rb").read())
+    except OSError: return 0
 """
 MODULES = ("treekit.retrieval", "treekit.core.fingerprints")  # a folder and a file
 

@@ -155,14 +155,14 @@ def test_a_plain_wall_says_what_it_leaves_open():
 @needs_wall
 @pytest.mark.long
 def test_an_honest_neighbour_is_untouched(classroom):
-    "Two submissions side by side: one tries to hang everything, the other has its points."
+    "Two submissions side by side: one tries to hang everything, the other has its points. Its text is untouched."
     nb = submission(classroom, ATTACKS["swallow the alarm"][1])
     honest = read_notebook(classroom.release(A, "eve", f"{A}.ipynb"))
     for k in honest["cells"]:
         if (name := k["metadata"].get("nbgrader", {}).get("grade_id")) in RIGHT: k["source"] = RIGHT[name]
     from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(2) as pool: bad, good = pool.map(lambda n: grade(classroom, n, WALL), (nb, honest))
-    assert points(good) == {"tally-tests": 3, "twice-tests": 2, "text": None} and points(bad)["tally-tests"] == 0
+    assert points(good) == {"tally-tests": 3, "twice-tests": 2, "text": 0} and points(bad)["tally-tests"] == 0
 
 
 @needs_wall

@@ -214,7 +214,8 @@ class _DotPlan:
         self.each = room / self.across
         self.down = max(1, -(-len(self.panels) // self.across))
         self.height = self.down * (self.end + 0.62) + 0.1 + legend_height([h.get_label() for h in self.legend()], width)
-        absent = dict.fromkeys(m for d, m in heads if (d, m) not in shown)
+        ran_somewhere = {m for _, m in shown}
+        absent = dict.fromkeys(f"{d} {m}" if m in ran_somewhere else m for d, m in heads if (d, m) not in shown)
         bars = any(_is_number(r["low"]) for *_, rows in self.series for r in rows)
         self.notes = [INTERVALS] * bars + ([f"without a run: {', '.join(absent)}"] if absent and ran else [])
 

@@ -38,7 +38,7 @@ _KIT_ROLES = (  # before the papers' patterns, and after them
     (("oracle", r".*\boracle\b.*|gold .*"), ("control", r".*\b(sham|random)\b.*")),
     (("ablation", r"w/o .*|no .*"),
      ("iterative", r"ReAct.*|Self-[Aa]sk.*|IRCoT|Iter-RetGen|Auto-RAG|FLARE|Verify-and-Edit|Previous Context"),
-     ("structured", r"TOT|Tree of Thoughts.*|RATT|ProbTree|HippoRAG.*|GraphRAG.*|ChainRAG.*|BM25, bridging"),
+     ("structured", r"TOT|Tree of Thoughts.*|RATT|HippoRAG.*|GraphRAG.*|ChainRAG.*|BM25, bridging"),
      ("trained", r"SELF-.*|OPEN-RAG.*|FRONT|Search-R1.*")))
 
 @functools.cache
