@@ -81,8 +81,9 @@ def draw_errors(
         if y and rows[y - 1]["questions"] != r["questions"]:
             for ax in (left, right): ax.axhline(y - 0.5, color="#000000", lw=0.8)
     left.set_yticks(range(len(rows)), [row_label(r) for r in rows], parse_math=False)
-    left.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-2, 102), xlabel="right, % of questions")
-    right.set(xlim=(0, 100), xlabel="first wrong step, % of questions")
+    share = "%" if narrow else "% of questions"
+    left.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-2, 102), xlabel=f"right, {share}")
+    right.set(xlim=(0, 100), xlabel=f"first wrong step, {share}")
     fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=min(2 if narrow else 4, len(shown)) if shown else 1)
     return describe(fig, "", INTERVALS)
 
