@@ -105,7 +105,7 @@ def test_every_erratum_has_its_computation():
 
 
 def test_a_models_words_are_data(tmp_path):
-    "What stands in a table is escaped in its page."
+    "Texts of a table are escaped in its page."
     said = md_text("a\n```{include} /x\n```\n:::{include} /x")
     assert [line for line in said.split("\n") if line.startswith(("```", ":::"))] == []
     evil = '</script><script>alert(1)</script><img src=x onerror="alert(2)"> [x](javascript:alert(3))'

@@ -88,7 +88,7 @@ def analyse(
     kind = NOT_ATTRIBUTED if found.kind == NOT_APPLICABLE else found.kind
     return AnalysedAnswer(row, source, False, kind, found.node, _why(row, found))
 
-WHY = {"parse": "no phrase of the question stands for {step}", "query": "no query of this node asks about {step}",
+WHY = {"parse": "no phrase of the question covers {step}", "query": "no query of this node asks about {step}",
        "retrieval": "this node asks, and the passage of {step} is not among its hits",
        "sub-answer": "the passage of {step} was found, and its sub-answer is not stated"}
 

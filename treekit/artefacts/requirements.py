@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['COST_FIELDS', 'ANSWERS', 'TRAINED', 'MOCK', 'SOURCES', 'ASKED', 'SAMPLE', 'SECONDS', 'FACTS', 'measured_artefacts',
-           'measure', 'save_costs', 'saved_costs', 'Cost', 'sum_costs', 'table_cost', 'commands', 'model_costs',
-           'requirements_page', 'page_path', 'save_page']
+           'measure', 'save_costs', 'saved_costs', 'Cost', 'sum_costs', 'table_cost', 'two_digits', 'commands',
+           'model_costs', 'requirements_page', 'page_path', 'save_page']
 
 # %% ../../nbs/18_artefacts/11_requirements.ipynb #3a514ac0
 import csv, io, math, tempfile
@@ -207,8 +207,10 @@ def table_cost(
     return cost if rows else None
 
 # %% ../../nbs/18_artefacts/11_requirements.ipynb #64a7421a
-def _about(value):
-    "A number with two significant digits."
+def two_digits(
+    value: float,
+) -> str:
+    "A number with two significant digits, as text."
     if value < 100: return f"{value:.2g}"
     digits = len(str(int(value))) - 2
     return f"{round(value, -digits):,.0f}"
@@ -216,7 +218,7 @@ def _about(value):
 def _money(dollars):
     "Expected and largest cost, in words."
     if dollars is None: return "own server"
-    return f"${_about(dollars[0])} (at most ${_about(dollars[1])})"
+    return f"${two_digits(dollars[0])} (at most ${two_digits(dollars[1])})"
 
 def _hours(hours): return f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}"
 
@@ -280,7 +282,7 @@ def _costs_of(paper, artefact):
     "Lines of an artefact's costs, one per model, and one of a trained model."
     prices, at_once, lines = load_prices(), load_profile("paper").concurrency, []
     def line(name, numbers, cost, money):
-        return (name, numbers, _about(cost.calls), _about(cost.tokens_in), _about(cost.tokens_out), money, _hours(cost.hours()),
+        return (name, numbers, two_digits(cost.calls), two_digits(cost.tokens_in), two_digits(cost.tokens_out), money, _hours(cost.hours()),
                 _hours(max(cost.hours(at_once), 0.05)))
     trained = table_cost(paper, artefact, TRAINED)
     for model, (known, _, cells) in _groups(paper, artefact).items():
@@ -386,7 +388,7 @@ def _models_part(paper):
         if found is None: return "", "", "", ""
         money = found.dollars(None if known.access == "own server" else price_of(known.model, prices))
         said = _money(money) if money or known.access == "own server" else "no price"
-        return _about(found.calls), _about(found.tokens_in), _about(found.tokens_out), said
+        return two_digits(found.calls), two_digits(found.tokens_in), two_digits(found.tokens_out), said
     def printed_as(groups): return md(", ".join(filter(None, groups)) or "not printed")
     lines = [(printed_as(groups), f"`{model}`", known.access, price(known), *total(known, cost), md(known.note))
              for model, (known, groups, cost) in rows.items()]
@@ -406,7 +408,7 @@ def _summary(paper):
         costs = [table_cost(paper, name, model=model) for model, (known, _, _) in _groups(paper, name).items() if known.access != "trained"]
         calls = sum(c.calls for c in costs if c)
         title = title_of(paper, name).partition(", ")[2].partition(":")[0]
-        yield title, len(legible), len(legible) - never, len(costs), _about(calls) if calls else ""
+        yield title, len(legible), len(legible) - never, len(costs), two_digits(calls) if calls else ""
 
 def _counted(paper):
     "When and how the calls were counted."

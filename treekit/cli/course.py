@@ -68,7 +68,7 @@ def _say(as_json, facts, line): click.echo(json.dumps(facts, ensure_ascii=False)
 @click.option("--kit", is_flag=True, help="With the kit's own assignments instead of the two small ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def init_command(folder, kit, as_json):
-    """Create a sample course in DIR: roster.csv, settings.toml with due dates, and two small assignments."""
+    """Create a course in DIR: roster.csv, settings.toml with due dates, and two small assignments, or with --kit the kit's own."""
     from treekit.classroom.course_template import create_course
     course = create_course(Path(folder), kit)
     names, shown = course.assignments(), os.path.relpath(course.folder)

@@ -53,8 +53,8 @@ _NOT_COMPARABLE = ("The model is simulated and the questions are generated. Thes
 def _sheet_part(artefact, sheet, first):
     "Section of a table."
     path = sheet.path.with_suffix(".md")
-    rows = [[md_text(v) for v in r.values()] for r in sheet.lines]
-    text = table_markdown(path, 3) if path.exists() else _cut(md_table([*map(md_text, sheet.head)], rows), LONGEST)
+    if path.exists(): text = table_markdown(path, 3)
+    else: text = _cut(md_table([*map(md_text, sheet.head)], [map(md_text, r.values()) for r in sheet.lines]), LONGEST)
     title = "Table" if first and artefact.kind == "table" else "Data" if first else artefact_label(sheet.name)
     return f"## {title}\n\n{text.strip()}\n\n{{download}}`{sheet.name}.csv <{sheet.path.name}>`\n"
 
@@ -150,5 +150,5 @@ def result_pages(
     questions: dict[tuple[str, str], tuple[str, ...]] | None = None,  # (paper, artefact) -> sheets with a page of questions
 ) -> dict[str, str]:  # "arise/table1" -> Markdown
     "Pages of a run's artefacts, without the index."
-    claims, listed, behind = claims_of_run(folder), {(a.paper, a.name) for a in artefacts}, questions or {}
-    return {f"{a.paper}/{a.name}": result_page(a, claims, listed, base, behind.get((a.paper, a.name), ())) for a in artefacts}
+    claims, listed, questions = claims_of_run(folder), {(a.paper, a.name) for a in artefacts}, questions or {}
+    return {f"{a.paper}/{a.name}": result_page(a, claims, listed, base, questions.get((a.paper, a.name), ())) for a in artefacts}

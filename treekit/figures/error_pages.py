@@ -17,7 +17,7 @@ from ..utils.sanitize import ht, md, md_line, md_table
 
 # %% ../../nbs/16_figures/20_error_pages.ipynb #98d5b082
 STEPS = {  # first wrong step -> what it means
-    "parse": "no part of the tree stands for the step",
+    "parse": "no part of the tree covers the step",
     "query": "no search asks about the step",
     "retrieval": "a search asks, and the passage is not found",
     "sub-answer": "the passage is found, and its sub-answer is not stated",

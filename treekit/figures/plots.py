@@ -195,7 +195,7 @@ class _DotPlan:
         values = {}
         for r in records: values.setdefault(r["metric"], []).extend(r[k] for k in ("published", "reproduced") if _is_number(r[k]))
         self.scale = {metric: drawing_scale(metric, own) for metric, own in values.items()}
-        self.series = [(label, key, rows) for label, key, rows in _series(records)]
+        self.series = _series(records)
         self.marker = model_markers(list(dict.fromkeys(rows[0]["group"] for *_, rows in self.series)))
         heads = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records))
         ran = {(r["dataset"], r["metric"]) for r in records if _is_number(r["reproduced"])}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..artefacts.reachable_cells import PrintedModel, classified, lines_for, printed_artefacts
-from ..artefacts.requirements import TRAINED, model_costs, page_path, saved_costs, sum_costs, table_cost
+from ..artefacts.requirements import TRAINED, model_costs, page_path, saved_costs, sum_costs, table_cost, two_digits
 from ..config import UsageError, kit_path
 from ..exports.latex import korean_preamble, tex
 from ..figures.claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict
@@ -183,14 +183,10 @@ def _compute(paper, folder):
     total = Counter()
     for r in rows:
         for k in ("calls", "tokens_in", "tokens_out"): total[k] += float(r[k]) * int(r["n"])
-    if rows: note += (f" In total {total['calls']:,.0f} calls with {total['tokens_in']:,.0f} tokens in and {total['tokens_out']:,.0f} out.")
+    if rows: note += f" In total {total['calls']:,.0f} calls with {total['tokens_in']:,.0f} tokens in and {total['tokens_out']:,.0f} out."
     heads = ("questions", "data set", "n", "calls", "tokens in", "tokens out", "sequential calls")
     return _table(heads, [(r["questions"], r["dataset"], r["n"], *(f"{float(r[k]):,.1f}" for k in (
         "calls", "tokens_in", "tokens_out", "critical_path"))) for r in rows]), note
-
-def _about(value):
-    "A number with two significant digits."
-    return f"{float(f'{value:.2g}'):,.0f}" if value >= 100 else f"{value:.2g}"
 
 def _costs_by_model(paper):
     "As `model_costs`; for a paper without a number that can be judged, the costs of its tables with the model of its requirements."
@@ -207,17 +203,17 @@ def _cost(paper):
         price = None if known.access == "own server" else price_of(model, prices)
         dollars = cost and cost.dollars(price)
         unpriced = "own server" if known.access == "own server" else "no price"
-        money = f"${_about(dollars[0])} (at most ${_about(dollars[1])})" if dollars else unpriced
+        money = f"${two_digits(dollars[0])} (at most ${two_digits(dollars[1])})" if dollars else unpriced
         if not cost: money = "nothing is asked"
         rows.append((", ".join(filter(None, groups)) or "not printed", model, known.access,
-                     *((_about(cost.calls), _about(cost.tokens_in), _about(cost.tokens_out)) if cost else ("", "", "")), money, known.note))
+                     *(map(two_digits, (cost.calls, cost.tokens_in, cost.tokens_out)) if cost else ("", "", "")), money, known.note))
     cells = [c for r in printed_artefacts(paper.name) for c in classified(paper.name, r["artefact"])]
     judged, counted = sum(not why for *_, why in cells), saved_costs(paper.name)
     note = f"{judged:,} of the {len(cells):,} printed numbers can be judged by a run of the paper's own experiment." if cells else ""
     if counted: note += f" Calls were counted on {counted[0]['date']} by {counted[0]['command']}; prices are those of data/prices.csv."
     else: note += f" The calls of its tables were not counted yet: treekit requirements {paper.name} --measure does that."
     trained = [c for r in printed_artefacts(paper.name) if (c := table_cost(paper.name, r["artefact"], TRAINED)) and c.calls]
-    if trained: note += f" A trained model on an own server answers about {_about(sum(c.calls for c in trained))} further calls."
+    if trained: note += f" A trained model on an own server answers about {two_digits(sum(c.calls for c in trained))} further calls."
     if page_path(paper.name).is_file(): note += " The page of requirements lists models, files and commands, table by table."
     heads = ("printed as", "model", "access", "calls", "tokens in", "tokens out", "money, all tables", "note")
     return _table(heads, rows), note.strip()
