@@ -14,8 +14,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures/offline"
-SCALED = {f"across/{name}" for name in ("summary", "summary_claims", "summary_deviations")}  # of one width; a column has them smaller
-PAGE_WIDE = {"across/figure1", "across/figure1_waiting"}  # a name at each of forty points: legible at a page's width only
 
 
 def comparison(path):
@@ -39,8 +37,7 @@ def faults(table, width):
 def test_every_committed_figure_is_legible_at_both_widths():
     checked = {f"{p.parent.name}/{p.stem}": figure_check(p) for p in sorted(FIGURES.glob("*/*.png"))}
     assert len(checked) > 60
-    legible = {name for name, said in checked.items() if {"170 mm", "85 mm"} <= said.keys() and all(said.values())}
-    assert checked.keys() - legible - SCALED == PAGE_WIDE and all(checked[name]["170 mm"] for name in PAGE_WIDE)
+    assert [name for name, said in checked.items() if not ({"170 mm", "85 mm"} <= said.keys() and all(said.values()))] == []
 
 
 def test_the_check_finds_what_is_wrong(tmp_path):

@@ -1,5 +1,5 @@
 "The visual grammar: colours that everybody tells apart, one table of roles, markers, units and directions, and tables that follow it."
-import csv, re
+import csv, json, re
 from itertools import combinations
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from treekit.figures.style import (
-    MODEL_MARKERS, ROLES, axis_limits, drawing_scale, method_styles, model_markers, role_of)
+    MODEL_MARKERS, ROLES, axis_limits, drawing_scale, figure_of, method_styles, model_markers, role_of, shown_name)
 from treekit.papers.plugin import papers
 from treekit.scoring.metrics import METRIC_TYPES
 
@@ -65,15 +65,25 @@ def test_a_roles_look_and_a_models_marker_are_the_same_in_every_figure():
     assert len({str(look) for look in method_styles(same_role).values()}) == len(same_role)
 
 
-def test_colours_and_markers_come_from_the_table():
-    "Palettes by position are left to series that are no methods: seeds, papers, metrics."
-    allowed = {"treekit/papers/comparison/summary.py", "treekit/figures/plots.py", "nbs/16_figures/06_plots.ipynb",
-               "nbs/17_papers/6_comparison/05_summary.ipynb", "nbs/reproduce/searchr/navigator.ipynb", "nbs/reproduce/rdr2/figure6.ipynb",
-               "nbs/reproduce/rdr2/figure7.ipynb"}
+def test_colours_come_from_the_table():
+    "No hexadecimal colour but greys outside of `style`, apart from the style sheets of pages; palettes are for series that are no methods."
     files = [*(ROOT / "treekit/figures").glob("*.py"), *(ROOT / "treekit/papers").glob("*/*.py"),
-             *(ROOT / "nbs/reproduce").glob("*/*.ipynb")]
-    found = {str(p.relative_to(ROOT)) for p in files if re.search(r"PALETTE\[|color=\\?[\"']C\d", p.read_text(encoding="utf-8"))}
-    assert found <= allowed
+             *(ROOT / "nbs/16_figures").glob("*.ipynb"), *(ROOT / "nbs/17_papers").glob("*/*.ipynb"), *(ROOT / "nbs/reproduce").glob("*/*.ipynb")]
+    own, by_position = {}, set()
+    for path in (p for p in files if p.stem not in ("style", "05_style")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.suffix == ".ipynb" else []
+        text = "\n".join("".join(c["source"]) for c in cells) if cells else path.read_text(encoding="utf-8")
+        drawn = "\n".join(line for line in text.splitlines() if not re.search(r"\{.*(color|background).*:|^# %%", line))
+        if found := [c for c in re.findall(r"#[0-9a-fA-F]{6}\b", drawn) if len({c[1:3], c[3:5], c[5:]}) > 1]: own[path.name] = found
+        if re.search(r"PALETTE\[|color=\"C\d", drawn): by_position.add(path.name)
+    assert own == {}
+    assert by_position <= {"navigator.ipynb", "figure6.ipynb", "figure7.ipynb"}  # training runs and models
+
+
+def test_a_papers_figure_has_its_own_names():
+    with figure_of("searchr"): assert (shown_name("Ours"), role_of("Ours")) == ("SEARCH-R", "own")
+    with figure_of("toq"): assert (shown_name("Ours"), role_of("Ours")) == ("Ours", "single")
+    with figure_of("across"): assert role_of("ToQ (ours)") == role_of("ARISE") == "own"
 
 
 def test_percent_is_the_one_unit_of_scores():

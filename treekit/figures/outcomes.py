@@ -10,7 +10,7 @@ from ..utils.sanitize import printable
 from ..core.trace_render import node_facts, node_label
 from .drawing import Block, canvas
 from .plots import PAGE, describe, house_style, legend_below
-from .style import INTERVALS, method_styles
+from .style import FILLS, INTERVALS, method_styles
 from ..scoring.statistics import wilson
 
 # %% ../../nbs/16_figures/11_outcomes.ipynb #81b7198e
@@ -80,8 +80,6 @@ def draw_shares(
     return describe(fig, "", INTERVALS)
 
 # %% ../../nbs/16_figures/11_outcomes.ipynb #88206ef9
-_SEEN = "#f7d7c4"  # fill of the marked box, which also has a text
-
 def _column(e, width, lines):
     "Boxes of one method's example, from top to bottom."
     counts = f"{e.there} of {e.of} answers, by {e.way}"
@@ -103,7 +101,7 @@ def _node_block(e, node, width, lines):
     parts = [(f"{printable(node.text)}  [{node_label(node)}]", True, "", 2)]
     if broken: parts.append((f"first broken node: {e.kind}", True, "✗", 2))
     parts += [(text, False, mark, lines) for mark, text in node_facts(node, 2)]
-    return Block(width, parts, fill=_SEEN if broken else "white", edge=1.4 if broken else 0.6)
+    return Block(width, parts, fill=FILLS["marked"] if broken else "white", edge=1.4 if broken else 0.6)
 
 def _answer_block(e, width):
     "Box of the answer and the reference; coloured if the answer is the error."
@@ -111,7 +109,7 @@ def _answer_block(e, width):
     parts = [(f"Answer: {e.row.answer}", True, "", 4)]
     if broken and not e.answer_marked: parts.append((f"first broken node: {e.kind}", True, "✗", 1))
     parts.append(("; ".join(e.row.golds), False, "reference:", 2))
-    return Block(width, parts, fill=_SEEN if e.answer_marked or broken else "white", edge=1.6)
+    return Block(width, parts, fill=FILLS["marked"] if e.answer_marked or broken else "white", edge=1.6)
 
 # %% ../../nbs/16_figures/11_outcomes.ipynb #18c48b6a
 def draw_examples(

@@ -11,8 +11,8 @@ from pathlib import Path
 from textwrap import wrap
 
 from ...experiments.pareto import pareto, resampled_points
-from ...figures.costplots import label_points
-from ...figures.plots import PAGE, describe, fonts, house_style, legend_below
+from ...figures.costplots import label_points, numbered_names
+from ...figures.plots import PAGE, describe, fonts, house_style, legend_below, legend_height
 from ...figures.style import INTERVALS, ROLES, role_colour, role_of, shown_name
 from ...figures.titles import question_source
 from ...figures.tables import save_csv, span_of, to_html, to_markdown
@@ -89,7 +89,11 @@ def front_plot(
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullLocator
     house_style()
-    fig, axes = plt.subplots(len(panels), 1, figsize=(width, 0.4 + 3.5 * len(panels)), squeeze=False)
+    narrow = width < 5  # without room for names: numbers beside the points, and a key in the legend
+    numbers = {m: str(k) for k, m in enumerate(dict.fromkeys(
+        p.method for points, _ in panels.values() for p in sorted(points, key=lambda p: p.cost[0])), 1)}
+    key = legend_height([*numbers], width) if narrow else 0
+    fig, axes = plt.subplots(len(panels), 1, figsize=(width, 0.4 + key + (2.8 if narrow else 3.5) * len(panels)), squeeze=False)
     for ax, (title, (points, band)) in zip(axes[:, 0], panels.items()):
         if band: ax.fill_between(band[0], *(100 * edge for edge in band[1:]), step="post", color="#e4e4e4", lw=0, zorder=0,
                                  label="front in 95 % of resamples")
@@ -100,9 +104,9 @@ def front_plot(
             ax.plot([x, x], [y0, y1], "-", color="#b5b5b5", lw=0.8, marker="", zorder=2)
             ax.plot([x0, x1], [y, y], "-", color="#b5b5b5", lw=0.8, marker="", zorder=2)
             ax.plot(x, y, "D", ls="none", color=_front_colour(p.method, bold), mec="black", mew=0.4, ms=4.5, zorder=4)
-        ax.set(xscale="log", title=title, ylabel=ylabel, ylim=(0, min(100, 6 + 100 * max(p.quality[2] for p in points))))
+        ax.set(xscale="log", title="\n".join(wrap(title, int(13 * width))), ylabel=ylabel, ylim=(0, min(100, 6 + 100 * max(p.quality[2] for p in points))))
         ax.margins(x=0.06)
-        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if width > 5 else (1, 3)))
+        ax.xaxis.set_major_locator(LogLocator(subs=(1,) if narrow else (1, 2, 5)))
         ax.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}" if v >= 1 else f"{v:g}")
         ax.xaxis.set_minor_locator(NullLocator())
         ax.grid(axis="y", visible=True)
@@ -110,10 +114,12 @@ def front_plot(
     for colour, _, label in ROLES.values():
         if any(_front_colour(p.method, bold) == colour for points, _ in panels.values() for p in points):
             axes[0, 0].plot([], [], "D", ls="none", color=colour, mec="black", mew=0.4, ms=4.5, label=label)
-    legend_below(fig, width)
+    if narrow:
+        for method, number in numbers.items():
+            axes[0, 0].plot([], [], ls="none", marker=f"${number}$", ms=5, mew=0, color="black", label=method)
+    legend_below(fig, width, 6 if narrow else 7)
     for ax, (points, _) in zip(axes[:, 0], panels.values()):
-        named = [p for p in points if width > 5 or p.method in bold or p.on_front]  # a column has no room for all names
-        label_points(ax, [(p.cost[0], 100 * p.quality[0], p.method, p.method in bold) for p in named])
+        label_points(ax, [(p.cost[0], 100 * p.quality[0], numbers[p.method] if narrow else p.method, p.method in bold) for p in points])
     return describe(fig, "", INTERVALS)
 
 def _front_colour(method, bold): return role_colour("own" if method in bold else role_of(method))
@@ -144,8 +150,7 @@ def prediction_plot(
             ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3, mew=0.7,
                     label=label, **look)
         worst = sorted((c for c in own if not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))[:most]
-        names = "\n".join("\n".join(wrap(f"{i}  {shown_name(c.row)}, {c.dataset} {c.metric}", int(width / across * 18),
-                                         subsequent_indent="    ")) for i, c in enumerate(worst, 1))
+        names = numbered_names([f"{shown_name(c.row)}, {c.dataset} {c.metric}" for c in worst], width / across)
         ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal", anchor="N",
                ylabel="printed: points from its column's mean" if k % across == 0 else "")
         ax.set_title(ax.get_title(), fontsize=7)

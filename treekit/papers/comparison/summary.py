@@ -10,9 +10,12 @@ __all__ = ['TESTED', 'printed_pairs', 'pairs_title', 'draw_pairs', 'claim_effect
 import re
 from collections import Counter
 from pathlib import Path
+from textwrap import shorten
 
 from ...figures.claims import judge_claims
-from ...figures.plots import MARKERS, PAGE, PALETTE, house_style
+from ...figures.costplots import label_points, numbered_names
+from ...figures.plots import PAGE, house_style, legend_below
+from ...figures.style import OUTCOMES, role_colour, shown_name
 from ..plugin import discover, papers, read_rows
 from ...scoring.metrics import METRIC_DIRECTIONS
 
@@ -45,7 +48,7 @@ def printed_pairs(
         of, usual = factors[paper.name]
         for r in rows if artefact != "textclaims" else ():
             factor = of.get(r["metric"], usual)
-            if not (r["published"] and r["reproduced"] and factor and _is_score(r["metric"])): continue
+            if not (r["published"] and r["reproduced"] and factor and _is_score(r["metric"])) or r["method"] == "Rel. Impr.": continue
             values = {k: float(r[k]) * factor if r[k] else None for k in ("published", "reproduced", "low", "high")}
             found.append(dict(paper=paper.name, artefact=artefact, method=r["method"], dataset=r["dataset"], metric=r["metric"]) | values
                          | dict(outcome=r["verdict"]))
@@ -62,40 +65,43 @@ def pairs_title(pairs: list[dict]) -> str:
 def draw_pairs(
     pairs: list[dict],  # from `printed_pairs`
     named: int = 3,  # cells farthest from print that each panel names
+    width: float = PAGE,  # inches
 ):  # matplotlib figure
-    "Printed against reproduced scores, one panel per paper. Filled: the same experiment; open: another model or other questions."
+    "Printed against reproduced scores, one panel per paper. The cells farthest from print have a number, and their names are below the panel."
     import matplotlib.pyplot as plt
     house_style()
     shown = [p for p in discover().values() if any(r["paper"] == p.name for r in pairs)]
-    columns = min(3, len(shown))
-    fig, axes = plt.subplots(-(-len(shown) // columns), columns, figsize=(PAGE, 2.35 * -(-len(shown) // columns)), sharex=True, sharey=True,
-                             squeeze=False)
-    for ax in axes.flat[len(shown):]: ax.set_visible(False)
-    for k, (ax, paper) in enumerate(zip(axes.flat, shown)):
-        mine, colour = [r for r in pairs if r["paper"] == paper.name], PALETTE[(k + 1) % len(PALETTE)]
-        ax.plot([0, 100], [0, 100], color="#888888", linewidth=0.8, linestyle="-", marker="", zorder=1)
-        for same in (False, True):
+    across = min(3 if width > 5 else 2, len(shown))
+    down, farthest = -(-len(shown) // across), {p.name: _farthest([r for r in pairs if r["paper"] == p.name], named) for p in shown}
+    fig, axes = plt.subplots(down, across, figsize=(width, 0.4 + (0.9 * width / across + 0.6) * down), sharey=True, squeeze=False)
+    for ax in axes.flat[len(shown):]: ax.remove()
+    for ax, paper in zip(axes.flat, shown):
+        mine = [r for r in pairs if r["paper"] == paper.name]
+        ax.plot([0, 100], [0, 100], color="#888888", linewidth=0.8, linestyle="-", marker="", zorder=1, label="printed = reproduced")
+        for same, label in ((True, "same experiment"), (False, "another model or other questions")):
             part = [r for r in mine if (r["outcome"] in ("reproduced", "outside")) == same]
-            ax.scatter([r["published"] for r in part], [r["reproduced"] for r in part], s=11, marker=MARKERS[k % len(MARKERS)],
-                       facecolor=colour if same else "none", edgecolor=colour, linewidth=0.6, zorder=2)
-        heights = []
-        for r in sorted(mine, key=lambda r: -abs(r["reproduced"] - r["published"])):
-            if len(heights) == named: break
-            if all(abs(r["reproduced"] - y) > 6 for y in heights):
-                heights.append(r["reproduced"])
-                _name_point(ax, r)
-        ax.set(title=f"{paper.label} ({len(mine)} cells)", xlim=(0, 100), ylim=(0, 100), aspect="equal")
+            ax.plot([r["published"] for r in part], [r["reproduced"] for r in part], ls="none", marker="o", ms=3, mew=0.6, zorder=2 + same,
+                    color=role_colour("own"), mfc=role_colour("own") if same else "none", label=label)
+        names = numbered_names([re.sub(r" \[.*?\]", "", f"{shown_name(r['method'])}, {r['dataset']} {r['metric']}")
+                                for r in farthest[paper.name]], width / across - 0.2)
+        ax.set(title=f"{paper.label} ({len(mine)} cells)", xlim=(0, 100), ylim=(0, 100), aspect="equal", anchor="N",
+               ylabel="reproduced, %" if ax.get_subplotspec().is_first_col() else "")
+        ax.set_xlabel(f"printed, %\n{names}", fontsize=6, linespacing=1.25)
+        ax.set_xticks(range(0, 101, 20 if width > 5 else 50))
+        ax.tick_params(labelleft=True)
         ax.grid(axis="y")
-    fig.supxlabel("printed, percent", fontsize=8)
-    fig.supylabel("reproduced, percent", fontsize=8)
+    legend_below(fig, width)
+    for ax, paper in zip(axes.flat, shown):
+        label_points(ax, [(r["published"], r["reproduced"], str(k), True) for k, r in enumerate(farthest[paper.name], 1)],
+                     others=[(r["published"], r["reproduced"]) for r in pairs if r["paper"] == paper.name])
     return fig
 
-def _name_point(ax, r):
-    "Label of an outlier, on the side with room."
-    right = r["published"] < 50
-    text = re.sub(r" \[.*?\]", "", f"{r['method']}, {r['dataset']} {r['metric']}")
-    ax.annotate(text if len(text) < 30 else f"{text[:28]}…", (r["published"], r["reproduced"]), xytext=(4 if right else -4, 0),
-                textcoords="offset points", ha="left" if right else "right", va="center", fontsize=4.8, parse_math=False)
+def _farthest(pairs, most):
+    "Pairs farthest from print, not all at one height."
+    found = []
+    for r in sorted(pairs, key=lambda r: -abs(r["reproduced"] - r["published"])):
+        if len(found) < most and all(abs(r["reproduced"] - other["reproduced"]) > 6 for other in found): found.append(r)
+    return found
 
 # %% ../../../nbs/17_papers/6_comparison/05_summary.ipynb #c187d6ab
 TESTED = ("supported", "contradicted", "inconclusive")
@@ -128,30 +134,32 @@ def effects_title(effects: list[dict]) -> str:
     told = ", ".join(f"{count[k]} {k}" for k in TESTED if count[k])
     return f"{len(effects)} tested contrasts: {told}" if effects else "No claim was tested"
 
-_OUTCOME_COLOURS = dict(supported=PALETTE[1], contradicted=PALETTE[2])
-
 def draw_effects(
     effects: list[dict],  # from `claim_effects`
+    width: float = PAGE,  # inches; in a column a statement is above its interval
 ):  # matplotlib figure
     "Forest plot: reproduced effects with 95 % intervals, and printed effects as open diamonds."
     import matplotlib.pyplot as plt
     house_style()
-    rows = sorted(effects, key=lambda r: ([p.name for p in papers()].index(r["paper"]), -r["effect"]))
-    fig, ax = plt.subplots(figsize=(PAGE, 0.6 + 0.145 * max(1, len(rows))))
-    labels = {p.name: p.label for p in papers()}
+    order = [p.name for p in papers()]
+    rows = sorted(effects, key=lambda r: (order.index(r["paper"]), -r["effect"]))
+    narrow, labels = width < 5, {p.name: p.label for p in papers()}
+    fig, ax = plt.subplots(figsize=(width, 0.75 + (0.2 if narrow else 0.145) * max(1, len(rows))))
     for y, r in enumerate(rows):
-        colour = _OUTCOME_COLOURS.get(r["outcome"], "#777777")
+        colour, marker = OUTCOMES[r["outcome"]]
         ax.plot([r["low"], r["high"]], [y, y], color=colour, linestyle="-", marker="", linewidth=1)
-        ax.plot(r["effect"], y, marker="o", color=colour, markersize=3.2)
-        if r["printed"] is not None: ax.plot(r["printed"], y, marker="D", markerfacecolor="none", markeredgecolor="#000000", markersize=3)
-        if y and rows[y - 1]["paper"] != r["paper"]: ax.axhline(y - 0.5, color="#bbbbbb", linewidth=0.6)
-    ax.axvline(0, color="#000000", linewidth=0.8)
-    said = [f"{labels[r['paper']]}: {r['statement']}" for r in rows]
-    ax.set_yticks(range(len(rows)), [text if len(text) < 78 else f"{text[:76]}…" for text in said], fontsize=5.5, parse_math=False)
-    ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="percent points; dot: this run, 95 % interval; diamond: print")
-    keys = [*_OUTCOME_COLOURS.items(), ("inconclusive", "#777777")]
-    marks = [plt.Line2D([], [], color=c, marker="o", linestyle="-", markersize=3) for _, c in keys]
-    fig.legend(marks, [k for k, _ in keys], loc="outside lower center", ncols=len(keys), fontsize=6)
+        ax.plot(r["effect"], y, ls="none", marker=marker, color=colour, markersize=3.2, label=r["outcome"])
+        if r["printed"] is not None:
+            ax.plot(r["printed"], y, ls="none", marker="D", mfc="none", mec=role_colour("print"), markersize=3, label="printed")
+        if y and rows[y - 1]["paper"] != r["paper"]: ax.axhline(y - (0.85 if narrow else 0.5), color="#bbbbbb", linewidth=0.6, marker="")
+    ax.axvline(0, color="#000000", linewidth=0.8, marker="", linestyle="-")
+    said = [shorten(f"{labels[r['paper']]}: {r['statement']}", 76, placeholder="…") for r in rows]
+    ax.set_yticks(range(len(rows)), [""] * len(rows) if narrow else said, fontsize=5.5, parse_math=False)
+    for y, text in enumerate(said if narrow else ()):
+        ax.text(0, y - 0.45, text, transform=ax.get_yaxis_transform(), fontsize=5, va="center", parse_math=False,
+                bbox=dict(facecolor="white", edgecolor="none", pad=0.4))
+    ax.set(ylim=(len(rows) - 0.4, -0.9 if narrow else -0.6), xlabel="percent points, with 95 % intervals")
+    legend_below(fig, width)
     return fig
 
 # %% ../../../nbs/17_papers/6_comparison/05_summary.ipynb #959312ca
@@ -189,6 +197,7 @@ def deviations_title(rows: list[dict]) -> str:
 
 def draw_deviations(
     rows: list[dict],  # from `deviation_rows`
+    width: float = PAGE,  # inches
 ):  # matplotlib figure
     "Matrix of artefacts and reasons; the darker, the larger the share of the artefact's cells."
     import matplotlib.pyplot as plt
@@ -197,10 +206,11 @@ def draw_deviations(
     labels = {p.name: p.label for p in discover().values()}
     names = list(dict.fromkeys((r["paper"], r["artefact"]) for r in rows))
     share = {(r["paper"], r["artefact"], r["fact"]): r["share"] for r in rows}
-    fig, ax = plt.subplots(figsize=(PAGE, 1.3 + 0.15 * max(1, len(names))))
+    narrow = width < 5
+    fig, ax = plt.subplots(figsize=(width, 1.6 + (0.11 if narrow else 0.15) * max(1, len(names))))
     drawn = ax.imshow([[share.get((*name, f), 0) for f in facts] for name in names], cmap="Greys", vmin=0, vmax=1, aspect="auto")
-    ax.set_xticks(range(len(facts)), facts, rotation=60, ha="right", fontsize=6)
-    ax.set_yticks(range(len(names)), [f"{labels.get(p, p)}, {a.replace('_', ' ')}" for p, a in names], fontsize=6, parse_math=False)
+    ax.set_xticks(range(len(facts)), facts, rotation=90, fontsize=4.5 if narrow else 6)
+    ax.set_yticks(range(len(names)), [f"{labels.get(p, p)}, {a.replace('_', ' ')}" for p, a in names], fontsize=4.5 if narrow else 6, parse_math=False)
     ax.grid(False)
-    fig.colorbar(drawn, ax=ax, label="share of the artefact's cells", fraction=0.03)
+    fig.colorbar(drawn, ax=ax, label="share of the artefact's cells", fraction=0.03, location="bottom" if narrow else "right")
     return fig

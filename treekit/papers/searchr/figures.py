@@ -13,6 +13,7 @@ from ...core.method import Node, Trace
 from ...figures.drawing import SIZE, Block, BoxRow, arrow, arrow_head, break_lines, canvas, dashed_line, draw_sections
 from ...figures.drawing import entry, heading, place_in_slots, put_text
 from ...figures.plots import PAGE
+from ...figures.style import FILLS
 from ...retrieval.informativeness import importance
 from ...syntax.entities import AnnotatedText, SentenceTree
 from ...syntax.parser import Entity
@@ -147,8 +148,6 @@ def weighed_entities(
     return rows
 
 # %% ../../../nbs/17_papers/4_searchr/06_figures.ipynb #add20818
-_BLUE = "#cfe6f5"
-
 def _word_blocks(text, shape, marked, labels):
     "A box for each word: its place, its label and the number of words below it; in blue if an entity has it."
     below = shape.below()
@@ -158,7 +157,7 @@ def _word_blocks(text, shape, marked, labels):
         count = [entry(f"{below[i]} below", 1)] if below[i] else []
         if i in weights: count = [heading(f"importance {weights[i]}")]
         word = text[shape.starts[i]:shape.ends[i]], i in inside, str(i + 1), 2
-        look = dict(fill=_BLUE if i in inside else "white", edge=1.4 if i in weights else 0.6)
+        look = dict(fill=FILLS["within"] if i in inside else "white", edge=1.4 if i in weights else 0.6)
         return Block(110, [word, entry(labels[i], 1), *count], snug=True, **look)
     return [block(i) for i in range(len(shape.heads))]
 
