@@ -115,13 +115,13 @@ METRIC_NOTES = (
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #idx00002
 def _requirements(paper, folder):
-    "Link to the page of what verdicts on a paper's tables take; empty for a study."
+    "Where it is told what verdicts on a paper's tables take; empty for a study."
     if paper not in discover() or discover()[paper].is_study: return ""
     page = discover()[paper].path("requirements", "README.md")
     if not page.is_file() or not all(Path(p).absolute().is_relative_to(root()) for p in (page, folder)):
-        return f"Which printed numbers can be judged, and what that takes: `treekit requirements {paper}`."
+        return f"which printed numbers can be judged, and what that takes: `treekit requirements {paper}`"
     place = Path(os.path.relpath(page, folder)).as_posix()
-    return f"[Which printed numbers can be judged, and what that takes]({place}): models, files, commands, money and time."
+    return f"[which printed numbers can be judged, and what that takes]({place})"
 
 def _cells(counts):
     "Verdicts of a table, and its failed questions."
@@ -164,12 +164,14 @@ def _paper_lines(paper, folder, artefacts):
     counts = [count_verdicts(table) for table in _tables(artefacts)]
     cells = {v: sum(c.get(v, 0) for c in counts) for v in ("reproduced", "outside", "not comparable", "not run")}
     if any(cells.values()): lines.append(f"Printed cells: {', '.join(f'{n:,} {v}' for v, n in cells.items() if n)}.")
-    if (folder / paper / "inconsistencies.md").exists():
-        lines.append(f"[The paper against itself and its public code]({paper}/inconsistencies.md): inconsistencies, recomputed.")
+    pages = []
     if (folder / paper / "report.md").exists():
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
-        lines.append(f"[Reproducibility report]({paper}/report.md){tex}: scope, results, what was difficult, deviations, cost, errata.")
-    if more := _requirements(paper, folder): lines.append(more)
+        pages.append(f"[reproducibility report]({paper}/report.md){tex} with deviations and cost")
+    if (folder / paper / "inconsistencies.md").exists():
+        pages.append(f"[the paper against itself and its public code]({paper}/inconsistencies.md)")
+    if more := _requirements(paper, folder): pages.append(more)
+    if pages: lines.append(f"Read on: {'; '.join(pages)}.")
     return "\n".join(f"- {line}" for line in lines)
 
 def _paper_section(paper, folder, artefacts, models):
