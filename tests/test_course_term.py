@@ -1,7 +1,7 @@
 """A term: thirty students and the eight assignments, from release to export, with the time of each step.
 
 COURSE_STUDENTS=N takes another number of students. CPU time is the measure on a machine that is busy otherwise."""
-import json, os, time
+import json, os, subprocess, sys, time
 from random import Random
 
 import pytest
@@ -80,3 +80,21 @@ def test_a_term(tmp_path, assignment):
     step("export")
     print(f"\n{assignment}, {STUDENTS} students, {jobs} processes, seconds: {took}, CPU time: {cpu}")
     assert cpu["corpora"] + cpu["release"] <= RELEASE * max(1, STUDENTS / 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_the_order_of_sets_changes_no_corpus_and_no_answer_key(tmp_path, assignment):
+    "Python orders sets by hashes of strings, which differ in each process: a key must not depend on them."
+    code = ("import sys; from pathlib import Path; from treekit.classroom.course import CourseFolder; "
+            "from treekit.classroom.release import made_for; c = CourseFolder(Path(sys.argv[1])); "
+            f"print([repr(made_for(c, {assignment!r}, s)[1:]) for s in ('s0', 's1', 's2')])")
+    made = []
+    for seed in ("1", "2"):  # each makes its own corpora
+        folder = tmp_path / seed
+        folder.mkdir()
+        (folder / "roster.csv").write_text("id\ns0\ns1\ns2\n")
+        CourseFolder(folder).private("secret").write_text("the same secret")
+        made.append(subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True,
+                                   env=os.environ | dict(PYTHONHASHSEED=seed)).stdout)
+    assert made[0] == made[1]
