@@ -137,8 +137,8 @@ class TreeRare(Readings):
     tree: Literal["dependency", "constituency", "none"] = "dependency"  # TreeRare (DT) or (CT); none: the question is the only phrase
     family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # prompts; auto: by the data set
     candidates: int = 5  # queries per phrase that the prompt permits
-    picked: int = 3  # of these, to select in the multi-hop prompt (App. G)
-    picked_ambiguous: int = 5  # of these, to select in the ambiguous prompt (App. G)
+    picked: int = 3  # queries that the multi-hop prompt selects (App. G)
+    picked_ambiguous: int = 5  # queries that the ambiguous prompt selects (App. G)
     n_queries: int = 3  # queries that the rules select (App. A)
     top_k: int = 15  # passages per query
     min_tokens: int = 3  # shorter phrases are pruned
