@@ -143,7 +143,7 @@ class TreeOfQuestion:
     top_k: int = 3  # documents per query (App. E)
     exemplars: int = 2  # $k$ of the Query Generator (Sec. 3.3): not stated; B.3 prints two
     overall: Literal["model", "mean"] = "model"  # overall assessment: from the model's reply, as printed, or the mean of Sec. 3.4
-    positive: Literal["validity", "overall"] = "validity"  # criterion that ends a node (line 10): the model's validity, or the overall assessment
+    positive: Literal["validity", "overall"] = "validity"  # criterion of line 10: the model's validity, or the overall assessment
     threshold: float = VALID_FROM  # lowest positive overall assessment, with positive="overall"
     max_subquestions: int = 8  # maximum per node; further ones are dropped
     max_nodes: int = 40  # maximum of sub-questions per tree
