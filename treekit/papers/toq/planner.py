@@ -127,7 +127,7 @@ _NUMBERS = ("zero 영", "one 일 하나", "two 이 둘", "three 삼 셋", "four 
             "eight 팔 여덟", "nine 구 아홉", "ten 십 열")
 _WORDS = {w: n for n, ws in enumerate(_NUMBERS) for w in ws.split()} | {"hundred": 100, "백": 100}
 _YES = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|타당.*|[tyo]", re.I)
-_NO = re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음: "not valid"; begins like yes
+_NO = re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음 (not valid) begins like yes
 
 def read_score(
     value: Any,  # a number, or the model's text for one
