@@ -49,12 +49,12 @@ class QuestionTree:
                 await answer_again(self, node, limit)
 
     async def solve_and_release(self, node: QuestionNode, limit: int):
-        "Solve a sub-question, and release the sub-questions that wait for its answer."
+        "Solve a sub-question, and release those that wait for its answer."
         await self.solve(node, limit)
         if not node.ready.done: node.ready.set()
 
     async def filled(self, node: QuestionNode) -> str | None:
-        "Question with the answers that it depends on; None if one isn't found."
+        "Question with its slots filled; None if an answer is missing."
         if node.parent is None: return node.text
         needed = {n: node.siblings[n - 1] for n in node.depends_on}
         for other in needed.values(): await other.ready
@@ -67,7 +67,7 @@ class QuestionTree:
 async def ask_question(tree: QuestionTree, node: QuestionNode, question: str, limit: int) -> None:
     "Query, documents, response, evaluation and answer span of a question (lines 7 to 9)."
     record = node.record
-    if node.question:  # it was asked with another answer in its slot
+    if node.question:  # asked before, with another answer in its slot
         earlier = {k: node.best[k] for k in ("response", "evaluation")}
         record.data.setdefault("earlier", []).append(dict(question=node.question, answer=node.answer, **earlier))
         node.former, node.children = node.former + (node.children or []), None
@@ -99,7 +99,7 @@ async def judge_response(tree: QuestionTree, node: QuestionNode, Q: list[str], D
 MAX_SPAN = 300  # characters of an answer that fills a slot
 
 async def integrate_answer(tree: QuestionTree, node: QuestionNode, D: list, beside: Node, limit: int) -> None:
-    "The Answer Integrator (Sec. 3.2). An answer stays until another is found."
+    "The Answer Integrator (Sec. 3.2). An answer remains until another is found."
     said, inputs = "", dict(question=node.question, documents=D)
     if D: said = (await tree.context.ask(PROMPTS["integrate", tree.lang], node=beside, **inputs))["answer_span"]
     if len(said) > MAX_SPAN:
@@ -110,7 +110,7 @@ async def integrate_answer(tree: QuestionTree, node: QuestionNode, D: list, besi
 
 # %% ../../../nbs/17_papers/2_toq/03_method.ipynb #e2413477
 async def decompose(tree: QuestionTree, node: QuestionNode) -> None:
-    "The Question Decomposer: a node's children, or a note why it has none."
+    "The Question Decomposer: children of a node, or a note with the reason for none."
     record, node.children, level = node.record, [], node.level + 1
     if not (most := min(tree.m.max_subquestions, node.allowance)):
         return record.notes.append(f"not decomposed: the tree has its {tree.m.max_nodes} sub-questions")
@@ -119,7 +119,7 @@ async def decompose(tree: QuestionTree, node: QuestionNode) -> None:
     nothing = "the question itself came back" if found else "there was no sub-question in the reply"
     record.notes += notes if plan else [f"not decomposed: {nothing}"]
     for number, (text, needs) in enumerate(plan, 1):
-        name = str(number) if node is tree.root else f"{record.id}.{number}"  # the ledger's word for it
+        name = str(number) if node is tree.root else f"{record.id}.{number}"  # its name in the call log
         own = Node(name, None, "sub-question", text, depth=record.depth)
         share = (node.allowance - len(plan)) // len(plan)
         node.children.append(QuestionNode(text, level, number, own, node, node.children, needs, share))
@@ -141,18 +141,18 @@ class TreeOfQuestion:
     "Tree-of-Question (Sec. 3, Algorithm 1)."
     levels: int = 4  # at most (Sec. 4.4); 1: Direct Generation
     top_k: int = 3  # documents per query (App. E)
-    exemplars: int = 2  # $k$ of the Query Generator (Sec. 3.3); not stated, B.3 prints two
-    overall: Literal["model", "mean"] = "model"  # the overall assessment: as the model says it, which is what is printed, or by Sec. 3.4
-    positive: Literal["validity", "overall"] = "validity"  # what ends a node (line 10): the model's validity, or the overall assessment
-    threshold: float = VALID_FROM  # of the overall assessment, if that decides
-    max_subquestions: int = 8  # of one node; further ones are cut
-    max_nodes: int = 40  # sub-questions in a tree
+    exemplars: int = 2  # $k$ of the Query Generator (Sec. 3.3): not stated; B.3 prints two
+    overall: Literal["model", "mean"] = "model"  # overall assessment: from the model's reply, as printed, or the mean of Sec. 3.4
+    positive: Literal["validity", "overall"] = "validity"  # criterion of line 10: the model's validity, or the overall assessment
+    threshold: float = VALID_FROM  # lowest positive overall assessment, with positive="overall"
+    max_subquestions: int = 8  # maximum per node; further ones are dropped
+    max_nodes: int = 40  # maximum of sub-questions per tree
 
     def __post_init__(self): check_fields(self, RANGES)
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        """The response that counts. Raises `UsageError` for an empty question, and what the model's client raises;
-        what was found until then is in the trace."""
+        """Best response. Raises `UsageError` for an empty question, and errors of the LLM client;
+        the trace then has all findings so far."""
         tree = QuestionTree(self, question_text(question), context)
         try: await tree.grow()
         finally:
@@ -169,6 +169,6 @@ def outcome(
     trace: Trace,  # of a `TreeOfQuestion`
     level: int,  # from 1
 ) -> dict:  # level, response, evaluation, of: the level at which it was given
-    "What the tree had come to at a level: the first valid response up to it, else the best so far. Where it had ended before, its end."
+    "Result at a level: the first valid response up to it, else the best so far; of a tree that ended earlier, its last level."
     levels = trace.roots[0].data["levels"]
     return levels[min(level, len(levels)) - 1]

@@ -12,7 +12,7 @@ from ..plugin import PASSAGE_TOKENS, Paper
 def longest_prompt(
     artefact: str = "",  # empty: any
 ) -> int:  # tokens
-    "Tokens of the passages in the longest prompt: those of all rounds of the baseline that shows its previous context."
+    "Tokens of the passages in the longest prompt: those of all rounds of Previous Context."
     from treekit.papers.toq.baselines import PreviousContext
     return PASSAGE_TOKENS * PreviousContext().rounds * PreviousContext().top_k
 

@@ -27,7 +27,7 @@ def single_line(text: str) -> str:
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #2baba465
 def question_text(question: Question) -> str:
-    "A question's words; an empty one is a `UsageError`."
+    "Normalized text of a question. Raises `UsageError` for an empty one."
     if not (text := single_line(question.question)): raise UsageError("the question is empty")
     return text
 
@@ -61,9 +61,9 @@ SPAN = tolerant(read_span, _write_span)
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #5c3792dc
 SLOT = re.compile(r"[\[{<]\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?[\s_-]*[\]}>]", re.I)
 _SEVERAL = re.compile(r"\[\s*(ans[ _-]*\d{1,3}(?:\s*(?:,|&|and|또는|및|[와과])\s*ans[ _-]*\d{1,3})+)\s*\]", re.I)
-_LINE = re.compile(r"^[\s>*_(-]*(?:q|질문\s*)?(\d{1,3})\s*[.):](?!\d)\s*(.+)$", re.I)  # 3:30 is no number of a line
+_LINE = re.compile(r"^[\s>*_(-]*(?:q|질문\s*)?(\d{1,3})\s*[.):](?!\d)\s*(.+)$", re.I)  # 3:30 is not a line number
 
-_GIVEN = re.compile(r"[#<](\d{1,2})>?")  # "#1" and "<1>", other papers' slots
+_GIVEN = re.compile(r"[#<](\d{1,2})>?")  # "#1" and "<1>", slots of other papers
 
 def _own_slot(m): return f"[ANS_{m[1]}]"
 
@@ -77,7 +77,7 @@ def read_questions(text: str) -> tuple[list[str], list[str]]:
         lines = [line for l in lines if not (line := single_line(l).lstrip("-*•· ").rstrip("*_ ")).endswith((":", "："))]
         numbered = list(enumerate(lines, 1))
         if len(lines) != 1: assumed.append("no numbered questions in the reply" + ("; each line is taken as one" if lines else ""))
-    place = {label: i for i, (label, _) in reversed([*enumerate(numbered, 1)])}  # a label that comes twice means the first
+    place = {label: i for i, (label, _) in reversed([*enumerate(numbered, 1)])}  # a repeated label means the first
     labels = [label for label, _ in numbered]
     if labels != [*range(1, len(numbered) + 1)]:
         assumed.append(f"the questions are numbered {', '.join(map(str, labels[:60]))}; they are taken in order")
@@ -97,7 +97,7 @@ _QUERY = re.compile(r"^[ \t>*_#-]*(?:search )?(?:query|검색어|쿼리)[ \t*_]*
 
 def read_query(
     text: str,
-    which: int = -1,  # of several queries: the last, which a thought leads to; 0: the first, before a model makes up more examples
+    which: int = -1,  # of several queries: the last, after a thought; 0: the first, before further examples of the model
 ) -> tuple[dict, list[str]]:
     "`thought` and `query`."
     marks = list(_QUERY.finditer(text))
@@ -116,8 +116,8 @@ THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['quer
 QUERY = tolerant(lambda text: ((got := read_query(text, 0))[0]["query"], got[1]), "Query: {}".format)
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #f54afe33
-SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
-VALID_FROM = 6.0  # overall assessment of a response whose validity can't be read
+SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # lowest: the mean of 1 and 0 %
+VALID_FROM = 6.0  # lowest valid overall assessment, if the validity can't be read
 _NAMES = dict(
     semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성",
     answerability=r"answerability|(?:답변|응답|대답) ?가능성",
@@ -127,13 +127,13 @@ _NUMBERS = ("zero 영", "one 일 하나", "two 이 둘", "three 삼 셋", "four 
             "eight 팔 여덟", "nine 구 아홉", "ten 십 열")
 _WORDS = {w: n for n, ws in enumerate(_NUMBERS) for w in ws.split()} | {"hundred": 100, "백": 100}
 _YES = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|타당.*|[tyo]", re.I)
-_NO = re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음 begins like a yes
+_NO = re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음 (not valid) begins like yes
 
 def read_score(
-    value: Any,  # a number, or what a model wrote for one
+    value: Any,  # a number, or the model's text for one
     low: float, high: float,
-) -> tuple[float | None, str]:  # None: it is no number
-    "A score within its range, and what had to be assumed."
+) -> tuple[float | None, str]:  # None: not a number
+    "Score within its range, and the assumption made."
     said = str(value).strip().lower()
     m = re.fullmatch(r"(?:약|대략|about|around|~)?\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(?:10|100)|%|점|percent|퍼센트)?\.?", said)
     if isinstance(value, bool) or value is None or not m and said not in _WORDS: return None, "can't be read"
@@ -146,7 +146,7 @@ def read_score(
     return int(number) if number == int(number) else number, assumed
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #0fb3c15a
-_SAID = r"[^\w%]*+(?:is|of|score|점수|은|는|:)?[^\w%-]*+(-?\d+(?:\.\d+)?\s*%?|[^\W\d_]+)"  # behind a score's name; no step back
+_SAID = r"[^\w%]*+(?:is|of|score|점수|은|는|:)?[^\w%-]*+(-?\d+(?:\.\d+)?\s*%?|[^\W\d_]+)"  # after a score's name; no backtracking
 
 def read_evaluation(text: str) -> tuple[dict, list[str]]:
     "The four scores."
@@ -184,7 +184,7 @@ def language(question: str) -> str:
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #dd7da5cc
 def in_both(part, task, format, ko, en, table=PROMPTS):
-    "A part's prompt in both languages, put into the table."
+    "Add a part's prompt to the table, in both languages."
     for lang, template in (("ko", ko), ("en", en)): table[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format)
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #a8aedb36
@@ -269,7 +269,7 @@ EXEMPLARS = dict(
         ("Can the Halla 2 tent be used in the mountains in winter?", "Halla 2 tent winter mountain use")))  # language -> (question, query)
 
 def shots(k: int, lang: str) -> str:
-    "The first `k` exemplars as the prompt shows them."
+    "First `k` exemplars, in the format of the prompt."
     return "\n\n".join(f"{dict(ko='질문', en='Question')[lang]}: {q}\nQuery: {Q}" for q, Q in EXEMPLARS[lang][:k])
 
 in_both("query", "search_query", QUERY, """\
@@ -390,7 +390,7 @@ async def evaluate(
     R: str,  # the response
     node: Node,  # gets `evaluation`
     lang: str = "ko",
-    overall: str = "model",  # the model's own number, as printed; "mean": recomputed as Sec. 3.4 has it
+    overall: str = "model",  # the model's own number, as printed; "mean": the mean of Sec. 3.4
 ) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity, overall_said
     "The Query Evaluator (Sec. 3.4)."
     said = await context.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R)
@@ -401,12 +401,12 @@ async def evaluate(
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #4acc2c85
 def evaluated_prediction(
     context: Context,
-    root: Node,  # the question's step
+    root: Node,  # node of the question
     response: str,
     evaluation: dict,  # from `evaluate`
-    **data,  # of the response's step
+    **data,  # details of the response's node
 ) -> Prediction:
-    "The response and its evaluation as the trace's last steps."
+    "Append the response and its evaluation to the trace."
     last = context.trace.add("response", response, parent=root, **data)
     context.trace.add("evaluation", "valid" if evaluation["response_validity"] else "not valid", parent=last, **evaluation)
     return Prediction(response, context.trace, context.usage)
@@ -414,12 +414,12 @@ def evaluated_prediction(
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #480657ed
 def final_evaluation(
     trace: Trace,  # of any method of this paper
-) -> dict | None:  # as `evaluate` gives it; None: the question failed before it
-    "The evaluation of the response that counts."
+) -> dict | None:  # as from `evaluate`; None: the question failed earlier
+    "Evaluation of the final response."
     return next((n.data for n in reversed(trace.nodes) if n.kind == "evaluation"), None)
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #9f471e7f
 def printed_scores(evaluation: dict) -> dict:  # S.Coh, Ans, O.Ass; R.Val is 100 or 0
-    "An evaluation in Table 2's columns; percentages as percentages."
+    "Evaluation in Table 2's columns, in percent where the table prints percent."
     return {"S.Coh": evaluation["semantic_coherence"], "Ans": evaluation["answerability"],
             "O.Ass": evaluation["overall_assessment"], "R.Val": 100 * evaluation["response_validity"]}

@@ -15,35 +15,35 @@ from ...core.method import Node, Trace
 @dataclass
 class QuestionNode:
     "Node of a question tree: a question with its responses, its answer and its sub-questions (Sec. 3.2)."
-    text: str  # as decomposed: with [ANS_n] for the answer of the sibling with number n
+    text: str  # as decomposed, with [ANS_n] for the answer of sibling n
     level: int
     number: int  # among its siblings, from 1
-    record: Node  # its calls and notes, until `record_tree` writes them into the trace
+    record: Node  # its calls and notes, which `record_tree` writes into the trace
     parent: "QuestionNode | None" = None
-    siblings: "list[QuestionNode]" = field(default_factory=list)  # itself among them
+    siblings: "list[QuestionNode]" = field(default_factory=list)  # itself included
     depends_on: tuple[int, ...] = ()  # their numbers
-    allowance: int = 0  # sub-questions that may hang below it, at all levels
+    allowance: int = 0  # maximum of sub-questions below it, at all levels
     question: str = ""  # as asked: slots filled; empty: not asked yet
-    answer: str = ""  # the span that fills others' slots
+    answer: str = ""  # answer span, which fills slots of siblings
     given: list[dict] = field(default_factory=list)  # its responses so far: response, evaluation, level, positive
     children: "list[QuestionNode] | None" = None  # None: not decomposed yet
     former: "list[QuestionNode]" = field(default_factory=list)  # children of an earlier wording
-    rests_on: list[str] = field(default_factory=list)  # what its last response was written from, if from its children's
-    ready: Promise | None = None  # in this pass: its answer is as good as it gets
+    rests_on: list[str] = field(default_factory=list)  # findings in the prompt of its last response
+    ready: Promise | None = None  # in this pass: its answer is final
 
     @property
     def best(self) -> dict:
-        "The response that counts: the positive one, else the one with the best overall assessment; of equals the latest, which knows most."
+        "Best response: the positive one, else the one with the best overall assessment; the latest of equal ones."
         return max(reversed(self.given), key=lambda g: (g["positive"], g["evaluation"]["overall_assessment"]))
 
     @property
     def above(self) -> "list[QuestionNode]":
-        "The nodes above it, the root first."
+        "Ancestors, the root first."
         return [*self.parent.above, self.parent] if self.parent else []
 
 # %% ../../../nbs/17_papers/2_toq/02_question_tree.ipynb #04246314
 def asked_below(node: QuestionNode):
-    "The sub-questions that were asked; below one that isn't answered well, its own."
+    "Sub-questions that were asked, and those below each one without a valid response."
     for child in node.children or []:
         if child.given:
             yield child
@@ -51,12 +51,12 @@ def asked_below(node: QuestionNode):
 
 # %% ../../../nbs/17_papers/2_toq/02_question_tree.ipynb #4554e589
 def finding(node: QuestionNode) -> str:
-    "What a sub-question found, in the place of a document: \"sub-question: answer. response\"."
+    "Finding of a sub-question, in place of a document: \"sub-question: answer. response\"."
     R = node.best["response"]
     return f"{node.question}: {R if not node.answer or node.answer in R else f'{node.answer}. {R}'}"
 
 # %% ../../../nbs/17_papers/2_toq/02_question_tree.ipynb #656d7570
-def record_tree(trace: Trace, node: QuestionNode, parent: Node | None = None) -> Node:  # the node's step
+def record_tree(trace: Trace, node: QuestionNode, parent: Node | None = None) -> Node:  # the node's record
     "Write a node and its descendants into a trace, in the tree's order."
     r, place, best = node.record, {}, {}
     if node.parent: place = dict(number=node.number, slots=node.text, depends_on=list(node.depends_on), answer=node.answer)

@@ -52,7 +52,7 @@ class PhraseState:
     depth: int  # phrases above it
     children: list["PhraseState"]
     queries: list[str] = field(default_factory=list)  # $Q_n$
-    evidence: list = field(default_factory=list)  # $E_n$: a paragraph, or passages if nothing boils them down
+    evidence: list = field(default_factory=list)  # $E_n$: a paragraph, or passages without subcomponent answers
 
     def bottom_up(self):
         "All phrases, children before parents, from left to right."
@@ -100,7 +100,7 @@ async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, context
 
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #180413fb
 async def resolve(m: "TreeRare", state: PhraseState, question: str, context: Context, prompts: PromptSet):
-    "Bottom-up traversal (App. A): a phrase is solved as soon as its children are. Without query generation all are solved at once."
+    "Bottom-up traversal (App. A): a phrase is resolved after its children; without query generation, all concurrently."
     below = [resolve(m, child, question, context, prompts) for child in state.children]
     if m.query_generation: await gather_or_cancel(below)
     await gather_or_cancel([solve_phrase(m, state, question, context, prompts), *([] if m.query_generation else below)])
@@ -135,17 +135,17 @@ def final_prompt(m: "TreeRare", prompts: PromptSet) -> Prompt:
 class TreeRare(Readings):
     "Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A)."
     tree: Literal["dependency", "constituency", "none"] = "dependency"  # TreeRare (DT) or (CT); none: the question is the only phrase
-    family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompts; auto: by the data set
-    candidates: int = 5  # queries that the model may write at a node
-    picked: int = 3  # that the multi-hop prompt has it choose (App. G)
-    picked_ambiguous: int = 5  # that the ambiguous prompt has it choose (App. G)
-    n_queries: int = 3  # that the rules keep (App. A)
+    family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # prompts; auto: by the data set
+    candidates: int = 5  # queries per phrase that the prompt permits
+    picked: int = 3  # queries that the multi-hop prompt selects (App. G)
+    picked_ambiguous: int = 5  # queries that the ambiguous prompt selects (App. G)
+    n_queries: int = 3  # queries that the rules select (App. A)
     top_k: int = 15  # passages per query
     min_tokens: int = 3  # shorter phrases are pruned
     query_generation: bool = True  # off: the phrase is the query
     retrieval: bool = True  # off: no passages
-    subcomponent_answers: bool = True  # off: passages are handed up as they are
-    max_words: int = 256  # longer questions are refused: every three words can cost two calls
+    subcomponent_answers: bool = True  # off: passages take the place of evidence
+    max_words: int = 256  # longer questions raise an error: three words can cost two calls
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -155,7 +155,7 @@ class TreeRare(Readings):
     def __post_init__(self): check_fields(self, dict(top_k_ambigdocs=(1, 1000), min_tokens_ambigdocs=(1, 1000)))
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "Raises `UsageError` for an empty or overlong question, and what the model's client raises."
+        "Raises `UsageError` for an empty or overlong question, and errors of the LLM client."
         text, kind = question.question.strip(), question_kind(question, self.family)
         if not text: raise UsageError("the question is empty")
         if (n := len(text.split())) > self.max_words:

@@ -12,7 +12,7 @@ from ..plugin import PASSAGE_TOKENS, Paper
 def longest_prompt(
     artefact: str = "",  # empty: any
 ) -> int:  # tokens
-    "Tokens of the passages in the longest prompt of the paper's methods and baselines, by their usual settings."
+    "Tokens of the passages in the longest prompt of the paper's methods and baselines, with default settings."
     from treekit.baselines.prompting import RetrieveAndRead
     from treekit.papers.treerare.method import TreeRare
     return PASSAGE_TOKENS * max(TreeRare().n_queries * TreeRare().top_k, RetrieveAndRead().top_k)

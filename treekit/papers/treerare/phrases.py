@@ -16,7 +16,7 @@ from ...syntax.parser import Constituent, Parse, Sentence, Token
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #0ab00321
 @dataclass(frozen=True)
 class Phrase:
-    "A node $n$ of the syntax tree (Sec. 3.1; App. A, *Parsing Module*)."
+    "Node $n$ of the syntax tree (Sec. 3.1; App. A, *Parsing Module*)."
     text: str  # the sub-phrase $s_n$, contiguous text from its left-most to its right-most token
     type: str  # relation to the head (dependency) or label (constituency)
     start: int  # first character in the question
@@ -25,21 +25,21 @@ class Phrase:
     children: tuple["Phrase", ...] = ()  # $C_n$, from left to right
 
     def walk(self):
-        "This phrase and all below it, from the top."
+        "This phrase and its descendants, in pre-order."
         yield self
         for child in self.children: yield from child.walk()
 
     def __str__(self):
-        "An indented outline."
+        "Indented outline."
         return "\n".join([f"{self.type}: {self.text}"] + ["  " + line for c in self.children for line in str(c).splitlines()])
 
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #f72400d7
 def by_hand(
     text: str,  # the question
-    rows: str,  # its words as form/upos/head/relation, with spaces between them
+    rows: str,  # its words as form/upos/head/relation, separated by spaces
     brackets: str = "",  # its constituency tree, Penn style; empty: none
 ) -> Parse:  # one sentence
-    "An analysis as a linguist writes it."
+    "Parse from a compact notation."
     tokens, at = [], 0
     for i, row in enumerate(rows.split(), 1):
         form, upos, head, deprel = row.split("/")
@@ -84,14 +84,14 @@ MERGED = {"flat": {"flat"}, "names": {"flat", "compound", "fixed", "goeswith"}, 
 def dependency_tree(
     text: str,  # the parsed question
     sentence,  # a `treekit.syntax.parser.Sentence`
-    merged_relations: str = "flat",  # whose dependents belong to their head's node: one of `MERGED`
-) -> Phrase:  # one phrase per token that heads something, or nothing; unpruned
-    "The tree of head and dependents; a phrase's type is the relation to its head."
+    merged_relations: str = "flat",  # relations within one node: a key of `MERGED`
+) -> Phrase:  # one phrase per token; unpruned
+    "Tree of heads and dependents; a phrase's type is the relation to its head."
     below = {t.id: [] for t in sentence.tokens} | {0: []}
     for t in sentence.tokens: below[t.head].append(t)
 
     def grow(token):
-        tokens, children = [(token.text, token.start, token.end, "")], []  # a phrase never loses its own head
+        tokens, children = [(token.text, token.start, token.end, "")], []  # a phrase always contains its head
         for t in below[token.id]:
             its_tokens, its_children, phrase = grow(t)
             tokens += [(w, s, e, r or t.deprel) for w, s, e, r in its_tokens]
@@ -104,7 +104,7 @@ def constituency_tree(
     text: str,  # the parsed question
     sentence,  # a `treekit.syntax.parser.Sentence` with a tree
 ) -> Phrase:  # one phrase per constituent, words included; unpruned
-    "The tree of nested constituents; a phrase's type is its label."
+    "Tree of nested constituents; a phrase's type is its label."
     tokens = [(t.text, t.start, t.end, "") for t in sentence.tokens]
 
     def grow(c): return _span(text, tokens[c.start:c.end], c.label, [grow(k) for k in c.children if k.end > k.start])
@@ -118,17 +118,17 @@ _FUNCTION = stop_words("phrases")
 def content_words(
     text: str,  # a phrase or a question
 ) -> list[str]:  # lower-cased, in their order
-    "The words that say something: letters and digits, without English function words."
+    "Content words: letters and digits, without English function words."
     words = "".join(c if c.isalnum() else " " for c in text.lower()).split()
     return [w for w in words if w not in _FUNCTION]
 
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #0b40de8f
 def prune(
-    tree: Phrase,  # as the parser gave it
+    tree: Phrase,  # unpruned
     min_tokens: int = 3,  # shorter phrases are skipped
-    skip: frozenset = SKIP_RELATIONS | SKIP_LABELS,  # types that are skipped; a sub-type (`aux:pass`) goes with its type
-) -> Phrase:  # the root with what is kept below it
-    "Skip uninformative and short phrases; what is kept below them moves up (App. A, *Traversing Details*)."
+    skip: frozenset = SKIP_RELATIONS | SKIP_LABELS,  # types that are skipped, with their sub-types (`aux:pass`)
+) -> Phrase:  # the root with its remaining descendants
+    "Skip uninformative and short phrases; their remaining descendants move up (App. A, *Traversing Details*)."
     def kept(phrase):
         below = tuple(k for c in phrase.children for k in kept(c))
         informative = _base(phrase.type) not in skip and phrase.words >= min_tokens and content_words(phrase.text)
@@ -138,9 +138,9 @@ def prune(
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #3977e18a
 def merge_unary(
     tree: Phrase,  # pruned or not
-    size=lambda phrase: phrase.words,  # phrases of the same size, one inside the other, are the same
-) -> Phrase:  # no phrase in it has a child of its own size
-    "Merge phrases that cover the same words into one; the upper span and the lower type stay."
+    size=lambda phrase: phrase.words,  # nested phrases of equal size are merged
+) -> Phrase:  # no phrase has a child of equal size
+    "Merge nested phrases that cover the same words: the span of the upper one, the type of the lower one."
     children = tuple(merge_unary(c, size) for c in tree.children)
     for same in (c for c in children if size(c) == size(tree)):
         rest = tuple(c for c in children if c is not same)
@@ -150,16 +150,16 @@ def merge_unary(
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #f982ee43
 def merge_contentless(
     tree: Phrase,  # pruned or not
-) -> Phrase:  # every phrase in it has a content word that none of its children has by itself
-    "Merge a phrase with a child that has all its content words."
+) -> Phrase:  # every phrase has more content words than each of its children
+    "Merge a phrase with a child that has the same content words."
     return merge_unary(tree, lambda phrase: len(content_words(phrase.text)))
 
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #08063ff1
-PUBLIC_CODE_AT = "billycrapediem/TreeRare@157c843"  # what `nodes="code"` and every `PUBLIC_CODE` of this package follow
-_CODE_SKIPS = frozenset("case det aux cop mark cc punct expl clf aux:pass".split())  # its IGNORE_DEPS; a sub-type doesn't go with its type
+PUBLIC_CODE_AT = "billycrapediem/TreeRare@157c843"  # source of `nodes="code"` and of every `PUBLIC_CODE` of this package
+_CODE_SKIPS = frozenset("case det aux cop mark cc punct expl clf aux:pass".split())  # its IGNORE_DEPS; sub-types are listed separately
 
 def _words(sentence, first, last, type, children=()):
-    "The phrase from the first to the last of these words, counted from 0, as the public code writes it."
+    "Phrase from word `first` to word `last`, counted from 0, in the public code's notation."
     tokens = sentence.tokens[first:last + 1]
     text = " ".join(t.text for t in tokens)
     return Phrase(text, type, tokens[0].start, tokens[-1].end, len(text.split()), tuple(children))
@@ -167,8 +167,8 @@ def _words(sentence, first, last, type, children=()):
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #9f1185e8
 def code_dependency_tree(
     sentence,  # a `treekit.syntax.parser.Sentence`
-    min_tokens: int = 3,  # shorter phrases are skipped, with all below them
-    merged_relations: str = "flat",  # one of `MERGED`; the code's is "flat"
+    min_tokens: int = 3,  # shorter phrases are skipped with their descendants
+    merged_relations: str = "flat",  # a key of `MERGED`; the code's is "flat"
 ) -> Phrase:  # the head of the sentence
     "The public code's dependency phrases, pruned (`src/dependency.py` of `PUBLIC_CODE_AT`)."
     tokens, merged = {t.id: t for t in sentence.tokens}, MERGED[merged_relations]
@@ -183,7 +183,7 @@ def code_dependency_tree(
     below = {i: [t for t in nodes if head(t.head) == i] for i in (0, *tokens)}
 
     def bounds(i):
-        "From the first to the last word of all that hangs below, whatever its relation."
+        "First and last word of all descendants, whatever their relation."
         spans_below = [spans[i], *(bounds(t.id) for t in below[i])]
         return min(s[0] for s in spans_below), max(s[1] for s in spans_below)
 
@@ -197,8 +197,8 @@ def code_dependency_tree(
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #be376e2a
 def code_constituency_tree(
     sentence,  # a `treekit.syntax.parser.Sentence` with a tree
-    min_tokens: int = 3,  # shorter phrases are skipped, with all below them
-) -> Phrase:  # `ROOT`, over the one constituent that it repeats
+    min_tokens: int = 3,  # shorter phrases are skipped with their descendants
+) -> Phrase:  # `ROOT`, above the constituent that it repeats
     "The public code's constituency phrases, pruned (`src/consituency_tree.py` of `PUBLIC_CODE_AT`)."
     def grow(c):
         children = [grow(k) for k in c.children if k.end - k.start >= min_tokens]
@@ -214,10 +214,10 @@ def phrase_tree(
     unary: bool = False,  # merge phrases with the same words
     contentless: bool = False,  # merge phrases with the same content words
     nodes: str = "paper",  # "code": the public code's phrases
-    merged_relations: str = "flat",  # relations within one node: one of `MERGED`
-    sentences: str = "all",  # "first": the others are not parsed
+    merged_relations: str = "flat",  # relations within one node: a key of `MERGED`
+    sentences: str = "all",  # or "first"
 ) -> Phrase:  # the root: the whole question
-    "The question's phrases, pruned (Sec. 3.1, App. A). A question without any parse is a single phrase."
+    "Phrases of a question, pruned (Sec. 3.1, App. A). A question without a parse is a single phrase."
     text, parsed = parse.text, [s for s in parse.sentences if s.tokens]
     if tree == "none": parsed = []
     if tree == "constituency": parsed = [s for s in parsed if s.tree]

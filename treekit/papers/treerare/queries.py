@@ -10,11 +10,11 @@ from .phrases import content_words
 
 # %% ../../../nbs/17_papers/1_treerare/01_queries.ipynb #d2666c75
 def select_queries(
-    candidates: list[str],  # as the model wrote them
+    candidates: list[str],  # in the model's order
     phrase: str,  # $s_n$
-    n: int = 3,  # how many to keep
+    n: int = 3,  # number of queries to select
 ) -> list[str]:  # $Q_n$: at most `n`, in the model's order
-    "Keep the `n` candidates with the best coverage and specificity (App. A; the formula is ours)."
+    "Select the `n` candidates with the best coverage and specificity (App. A; the formula is ours)."
     words = {}  # content words -> the first candidate that has them
     for q in candidates: words.setdefault(frozenset(content_words(q)), q)
     wanted, names = set(content_words(phrase)), {q: len(_named(q)) for q in words.values()}
@@ -27,6 +27,6 @@ def select_queries(
     return [q for q in words.values() if q in chosen]
 
 def _named(query):
-    "A query's names and numbers; its first word has a capital anyway."
+    "Names and numbers of a query; a capital of its first word does not count."
     parts = enumerate(query.split())
     return {w for i, part in parts if part[:1].isdigit() or i and part[:1].isupper() for w in content_words(part)}
