@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from classes import RIGHT, WALL, cell, course, needs_wall, notebook, points, source
+from classes import RIGHT, WALL, cell, course, needs_wall, notebook, source
 from test_course_material import WRONG
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
@@ -144,7 +144,7 @@ def our_points(c, assignment, submissions):
         for k in nb["cells"]:
             if (name := marks(k).get("grade_id")) in bodies: k["source"] = bodies[name]
         grade = graded(nb, handed, key, accompanying, WALL, LIMITS)
-        found[student] = {name: p for name, p in points(grade).items() if p is not None}
+        found[student] = {e["id"]: e["points"] for e in grade["exercises"] if not e["by_hand"]}
     return found
 
 

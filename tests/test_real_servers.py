@@ -1,5 +1,5 @@
 """Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
-environments of their own, and are skipped where they can't be installed.
+environments of their own, and are skipped where they can't be installed. Models are tiny, with random weights, and made here.
 A table of each of the five papers is made with three questions, reported and verified."""
 import functools, json, os, socket, subprocess, sys, time, urllib.request, venv
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from openai_server import Server
 from commands import inside
 
 TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
-PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["llama-cpp-python[server]"]}
+PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["llama-cpp-python[server]", "gguf"]}
 pytestmark = pytest.mark.slow
 
 
@@ -67,6 +67,26 @@ def tiny_chat_model(folder):
     return folder
 
 
+GGUF = """
+import sys, gguf, numpy
+width, hidden, rng = 32, 64, numpy.random.default_rng(0)
+tokens = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "\u2581", *"abcdefghijklmnopqrstuvwxyz"]
+kinds = [2, 3, 3, *[6] * 256, *[1] * (len(tokens) - 259)]  # unknown, control, byte, normal
+w = gguf.GGUFWriter(sys.argv[1], "llama")
+w.add_context_length(8192), w.add_embedding_length(width), w.add_block_count(1), w.add_feed_forward_length(hidden)
+w.add_head_count(2), w.add_head_count_kv(2), w.add_rope_dimension_count(width // 2), w.add_layer_norm_rms_eps(1e-5)
+w.add_vocab_size(len(tokens)), w.add_tokenizer_model("llama"), w.add_token_list(tokens), w.add_token_types(kinds)
+w.add_token_scores([0.0] * len(tokens)), w.add_unk_token_id(0), w.add_bos_token_id(1), w.add_eos_token_id(2)
+w.add_chat_template("{% for m in messages %}{{ m['content'] }}\\n{% endfor %}")
+shapes = {"token_embd": (len(tokens), width), "output": (len(tokens), width), "output_norm": (width,)}
+shapes |= {f"blk.0.attn_{k}": (width, width) for k in ("q", "k", "v", "output")}
+shapes |= {"blk.0.attn_norm": (width,), "blk.0.ffn_norm": (width,), "blk.0.ffn_gate": (hidden, width), "blk.0.ffn_up": (hidden, width),
+           "blk.0.ffn_down": (width, hidden)}
+for name, shape in shapes.items(): w.add_tensor(name + ".weight", rng.standard_normal(shape).astype("float32") / 4)
+w.write_header_to_file(), w.write_kv_data_to_file(), w.write_tensors_to_file(), w.close()
+"""
+
+
 @contextmanager
 def litellm(tmp_path):
     python, port = installed("litellm"), free_port()
@@ -90,8 +110,8 @@ def transformers_serve(tmp_path):
 @contextmanager
 def llama_cpp(tmp_path):
     python, port = installed("llama.cpp"), free_port()
-    model = os.environ.get("TREEKIT_TEST_GGUF")  # a small GGUF file: the converter isn't on the index
-    if not model: pytest.skip("llama.cpp's converter isn't on the index: name a small GGUF file in TREEKIT_TEST_GGUF")
+    model = tmp_path / "tiny.gguf"
+    subprocess.run([python, "-c", GGUF, model], check=True)
     words = (python, "-m", "llama_cpp.server", "--model", model, "--port", port, "--n_ctx", 8192)
     with running(words, port, "/v1/models", tmp_path / "server.log") as url: yield url, "m"
 

@@ -162,7 +162,7 @@ def stage_results(
     staged: Staged,
     figures: Path,  # a folder per profile
     trees: int = 5,  # questions per data set whose trees are included
-) -> set[str]:  # "arise/table1": artefacts of the first profile
+) -> set[str]:  # "arise/table1", "arise/figure2.png": artefacts of the first profile, and their images
     "Add the pages of all results, and for each paper what verdicts on its tables take."
     folders = result_folders(figures)
     links = [f"- [Results of the profile {md_text(f.name)}](/{place}/index.md)" for place, f in folders.items() if place != "results"]
@@ -170,7 +170,7 @@ def stage_results(
             for place, folder in folders.items()}
     for paper in {a.paper for a in made["results"]} & {p.name for p in papers()}:
         staged.add(f"results/{paper}/requirements.md", _ORPHAN + requirements_page(paper))
-    return {f"{a.paper}/{a.name}" for a in made["results"]}
+    return {f"{a.paper}/{name}" for a in made["results"] for name in (a.name, *(p.name for p in a.pictures))}
 
 # %% ../../nbs/24_docs/14_build.ipynb #7d20c3fa
 def without_absent(

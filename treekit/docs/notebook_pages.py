@@ -9,7 +9,6 @@ __all__ = ['LEFT_OUT', 'shown_notebooks', 'page_of', 'link_target', 'resolved_li
 import posixpath, re
 
 from ..classroom.formats import marks, stripped
-from ..figures.titles import artefact_of
 from ..utils.scaffold import teachers_only
 from .diagrams import with_diagrams
 
@@ -33,7 +32,7 @@ def link_target(
     name: str,  # the notebook that has the link
     link: str,
     pages: set[str],  # notebooks with a page
-    results: set[str],  # "arise/table1": artefacts with a page
+    results: set[str],  # "arise/table1": artefacts with a page; "arise/figure2.png": their images
 ) -> str:  # from the root of the documentation, with a suffix; empty: nothing there
     "File that a relative link of a notebook leads to."
     target = link.partition("#")[0]
@@ -43,9 +42,8 @@ def link_target(
     if found := re.fullmatch(r"reproduce/([\w-]+)(?:/([\w-]+)\.ipynb)?", full):
         artefact = f"{found[1]}/{found[2] or 'index'}"
         return f"/results/{artefact}.md" if artefact in results else "/results/index.md"
-    if found := re.fullmatch(r"\.\./figures/offline/([\w-]+)/([\w-]+)\.png", full):
-        artefact = f"{found[1]}/{artefact_of(found[1], found[2]) or found[2]}"
-        return f"/results/{found[1]}/{found[2]}.png" if artefact in results else ""
+    if found := re.fullmatch(r"\.\./figures/offline/([\w-]+/[\w-]+\.png)", full):
+        return f"/results/{found[1]}" if found[1] in results else ""
     return "/notebooks/index.md" if full in (".", "nbs", "assignments", "explore", "train") else ""
 
 # %% ../../nbs/24_docs/06_notebook_pages.ipynb #b63cbebb
@@ -53,12 +51,12 @@ def resolved_links(
     text: str,
     target,  # link -> file, or an empty string
 ) -> str:
-    "Markdown with relative links resolved to pages and figures; a link without a target becomes its text. Code is unchanged."
+    "Markdown whose relative links lead to pages; a link that leads nowhere becomes its text. Code is left alone."
     def link(found):
         if re.match(r"[a-z]+:|#|/", found[3]): return found[0]
         place = target(found[3])
-        if found[1]: return f"![{found[2]}]({place})" if place else f"`{found[3]}`"  # a committed figure; or another image of the clone
-        return f"[{found[2]}]({place})" if place else found[2]
+        if found[1] and not place: return f"`{found[3]}`"  # an image that only the clone has
+        return f"{found[1]}[{found[2]}]({place})" if place else found[2]
     linked = re.compile(r"(!?)\[((?:`[^`]*`|[^\[\]`])*)\]\(([^()\s]+)\)")  # a label may be code
     fences = re.split(r"(```.*?```|~~~.*?~~~)", text, flags=re.S)
     return "".join(p if p.startswith(("```", "~~~")) else linked.sub(link, p) for p in fences)

@@ -170,7 +170,7 @@ def by_words(
 # %% ../../nbs/14_experiments/18_tables.ipynb #32bfd95b
 def spent(results: Results) -> list[dict]:  # as `scored_cells`
     "Calls per question and critical path, a machine-independent measure of time."
-    names = {"calls": "calls", "critical_path": "calls in a row"}
+    names = {"calls": "calls", "critical_path": "sequential calls"}
     def row(method, dataset, rows, k):
         each = {r.question.id: getattr(r.usage, k) for r in rows}
         return Scored(dict(method=method, dataset=dataset, metric=names[k], n=len(rows), failures=sum(bool(r.error) for r in rows),

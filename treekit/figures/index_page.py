@@ -7,6 +7,7 @@ __all__ = ['METRIC_NOTES', 'highlights_of', 'index_page']
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #628a7d5c
 import os, re
+from collections import Counter
 from pathlib import Path
 
 from ..config import root
@@ -16,7 +17,8 @@ from .claims import CLAIM_OUTCOMES, SIZES
 from .claims_page import claims_by_artefact, claims_in
 from .tables import what_was_run
 from .titles import artefact_of, evidence_of, is_added, paper_names, title_of
-from .verdicts import count_verdicts
+from .verdicts import count_verdicts, counts_text
+from ..scoring.metrics import METRIC_TYPES, MetricType
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #2a7a83b4
@@ -90,28 +92,51 @@ def _claims_table(folder, found):
     for paper in found:
         path = folder / paper / "claims.csv"
         if not (total := claims_in(path)): continue
-        sizes = [row["size"] for row in read_rows(path)]
+        rows = read_rows(path)
+        sizes = [row["size"] for row in rows]
         other = sum(n for outcome, n in total.items() if outcome not in columns)
-        counts = [*(total[c] for c in columns[:4]), other, *(sizes.count(s) for s in SIZES[:2])]
+        against = sum(row["outcome"] == "inconclusive" and row["would_be"] == "contradicted" for row in rows)
+        counts = [*(f"{total[c]} ({against})" if c == "inconclusive" and against else total[c] for c in columns[:4]), other,
+                  *(sizes.count(s) for s in SIZES[:2])]
         lines.append((f"[{md(paper_names().get(paper, paper))}]({paper}/claims.md)", *counts))
     if not lines: return ""
-    text = ("**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent; "
-            "*inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims "
+    text = ("**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent. In "
+            "brackets: *inconclusive* claims whose measured effect points against them. "
+            "*Inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims "
             "about other models, people, or rows for which this run has only a substitute.")
     return f"{text}\n\n{md_table(('paper', *columns), lines)}"
 
 def _first_figure(folder):
     "The figure that sets all methods side by side."
     if not (folder / "across" / "figure1.png").exists(): return ""
-    return f'<img src="across/figure1.png" width="640" alt="{ht(title_of("across", "figure1"))}">'
+    return ("**Cost and quality.** Each method by tokens per question and by the mean of its scores; the step line joins those that no "
+            "cheaper method beats, the grey band is where that line lies in 95 % of resampled questions ([all numbers](across/figure1.md), "
+            "[costs in dollars](across/table2.md)).\n\n"
+            f'<img src="across/figure1.png" width="640" alt="{ht(title_of("across", "figure1"))}">')
 
-METRIC_NOTES = (
-    ("EM, F1", "exact match with a gold answer, and the F1 of their tokens"),
-    ("COVER-EM", "a gold answer occurs in the answer"),
-    ("AR, ER", "share of a question's readings whose answer, or whose entity, the answer names (AmbigDocs)"),
-    ("STR-EM, Dis-F1, Cla", "long answers: short answers that occur, answers found for each reading, gold claims that are entailed"),
-    ("R@k", "share of the supporting passages among the first *k* found"),
-    ("critical path", "calls that must wait for each other: what is left of the time if everything else runs at once"))
+METRIC_NOTES = (  # names as in `METRIC_TYPES`, meaning
+    (("EM", "F1"), "exact match of the answer with a gold answer, and the F1 of their tokens"),
+    (("COVER-EM", "EM (covered)"), "a gold answer occurs in the answer"),
+    (("F1 (facts)",), "F1 of the retrieved text and the supporting facts; no model is called (ARISE)"),
+    (("Success rate", "Pass@N gap"), "questions with a right answer; the gap is what the best of the tree's nodes adds to the chosen one (ARISE)"),
+    (("Recall",), "share of the gold answer's tokens in the answer (SEARCH-R)"),
+    (("AR", "ER"), "share of a question's readings whose answer, or whose entity, the answer names (AmbigDocs)"),
+    (("STR-EM", "HIT", "Dis-F1", "Cla"), "long answers: short answers that occur, all of them, answers found for each reading, entailed claims"),
+    (("ROUGE-L", "MAUVE"), "overlap with a reference text, and closeness of the two distributions of texts"),
+    (("Pre", "REC", "R-5", "F1-5"), "lists of answers: precision and recall, also with five answers as full recall (QAMPARI)"),
+    (("R.Val", "Ans"), "share of valid responses, and of answerable questions, by judges (Tree-of-Question)"),
+    (("S.Coh", "O.Ass"), "coherence and overall rating of a response, by judges (Tree-of-Question)"),
+    (("R@2", "R@5"), "share of the supporting passages among the first 2 or 5 found"),
+    (("sequential calls",), "critical path: calls that wait for each other, with everything else at once"))
+
+def _metrics():
+    "Glossary of metrics, with unit and direction."
+    lines = []
+    for names, meaning in METRIC_NOTES:
+        kind = METRIC_TYPES.get(names[0], MetricType("calls", "lower"))
+        unit = dict(percent="0 to 100 %", points="0 to 10").get(kind.unit, kind.unit)
+        lines.append((", ".join(names), meaning, unit, dict(higher="higher", lower="lower").get(kind.direction, "neither")))
+    return md_table(("metric", "meaning", "unit", "better"), lines)
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #idx00002
 def _requirements(paper, folder):
@@ -162,8 +187,7 @@ def _paper_lines(paper, folder, artefacts):
         lines.append(f"{sum(total.values())} claims: {told}. [All of them]({paper}/claims.md); below, one about several artefacts "
                      "is counted at each.")
     counts = [count_verdicts(table) for table in _tables(artefacts)]
-    cells = {v: sum(c.get(v, 0) for c in counts) for v in ("reproduced", "outside", "not comparable", "not run")}
-    if any(cells.values()): lines.append(f"Printed cells: {', '.join(f'{n:,} {v}' for v, n in cells.items() if n)}.")
+    if told := counts_text(sum(map(Counter, counts), Counter())): lines.append(f"Cells of its tables: {told}.")
     pages = []
     if (folder / paper / "report.md").exists():
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
@@ -193,11 +217,13 @@ def index_page(
     findings = [highlights_of(folder), _claims_table(folder, found), _first_figure(folder)]
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
     legend = ("*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
-              "*Not compared*: another model or other questions; the differences are listed below each table. "
-              "HTML and SVG of the same stand beside these files; they are not kept in the history.")
-    parts = [f"# Results of profile {md(folder.name)}", _opening(found)]
+              "*Not compared*: another model or other questions; the differences are listed below each table. The column *evidence* says "
+              "what an artefact rests on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* questions, "
+              "the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
+    contents = "[Findings](#findings) · [The papers](#the-papers) · [Metrics](#metrics)" if any(findings) else ""
+    parts = [f"# Results of profile {md(folder.name)}", _opening(found), contents]
     if any(findings): parts += ["## Findings", *findings]
-    parts += ["## The papers", *papers, legend, "## Metrics", md_table(("metric", "meaning"), METRIC_NOTES)]
+    parts += ["## The papers", legend, *papers, "## Metrics", _metrics()]
     page = "\n\n".join(filter(None, parts)) + "\n"
     write_whole(folder / "README.md", page)
     return page

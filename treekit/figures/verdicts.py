@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['VERDICTS', 'CELL_FIELDS', 'NOT_APPLICABLE', 'published', 'group_for', 'model_obstacle', 'verdict', 'Provenance',
-           'compare', 'printed_name', 'relative_improvement', 'count_verdicts']
+           'compare', 'printed_name', 'relative_improvement', 'count_verdicts', 'counts_text']
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #967081b5
 import csv, re
@@ -358,3 +358,13 @@ def count_verdicts(
     counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
     own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # averages repeat them
     return counts | {"failures": sum(int(r["failures"] or 0) for r in own)}
+
+def counts_text(
+    counts: dict,  # verdict -> number of cells
+) -> str:  # without a full stop; empty without cells
+    "Counts of a paper's cells as a phrase: run, judged and not run."
+    run = sum(counts.get(v, 0) for v in ("reproduced", "outside", "not comparable"))
+    if not run + counts.get("not run", 0): return ""
+    judged = [f"{counts[v]:,} {v}" for v in ("reproduced", "outside") if counts.get(v)]
+    return (f"{run:,} run, {', '.join(judged) or 'none'} under the printed conditions" if run else "none run") + (
+        f"; {counts['not run']:,} printed and not run" if counts.get("not run") else "")

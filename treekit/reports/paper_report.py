@@ -23,7 +23,7 @@ from ..figures.claims_page import claim_line, counts_of, saved_claims, sizes_of
 from ..figures.error_pages import STEPS
 from ..figures.tables import command_line
 from ..figures.titles import evidence_of, title_of
-from ..figures.verdicts import count_verdicts
+from ..figures.verdicts import count_verdicts, counts_text
 from ..llm.prices import load_prices, price_of
 from ..papers.plugin import Paper, get_paper, read_rows
 from .run_summary import differing_facts
@@ -126,7 +126,8 @@ def _errors(paper, folder):
     for r in rows:
         if (r["dataset"], r["type"]) != ("all", "all"): continue
         kinds = {k: float(r[k]) for k in list(STEPS)[:5] if float(r[k])}
-        first = ", ".join(f"{k} {v:.0f} %" for k, v in sorted(kinds.items(), key=lambda item: -item[1])[:3])
+        shown = [*sorted(kinds.items(), key=lambda item: -item[1])[:3], *((k, float(r[k])) for k in list(STEPS)[5:] if float(r[k]))]
+        first = ", ".join(f"{k} {v:.0f} %" for k, v in shown)
         found.append((r["questions"], r["hops"], r["n"], f"{r['right']} % [{r['low']}, {r['high']}]", first))
     note = ("Of the paper's method. Right answers in percent with 95 % intervals, and the most frequent first wrong steps in percent of "
             "the questions. Generated questions: the model of the run; real questions: the extractive reader. Types and worked examples "
@@ -145,9 +146,8 @@ def _deviations(paper, folder):
 def _deviations_note(paper, folder):
     counts = Counter()
     for path in sorted((folder / paper.name).glob("*.csv")): counts.update({k: v for k, v in count_verdicts(path).items() if v})
-    said = ", ".join(f"{counts[k]:,} {k}" for k in ("reproduced", "outside", "not comparable", "not run") if counts[k])
-    return (f"Printed cells: {said or 'none was run'}. A cell is compared with print only if the same experiment ran. The facts below "
-            "differ; a cell can differ in several.")
+    return (f"Cells of its tables: {counts_text(counts) or 'none was run'}. A cell is compared with print only if the same experiment ran. "
+            "The facts below differ; a cell can differ in several.")
 
 def _readings(rows):
     "Readings of the method by paper and public code."

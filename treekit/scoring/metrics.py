@@ -75,7 +75,7 @@ METRIC_TYPES = {  # printed name of a column -> its type
     **_types(("Train", "Val", "Test", "Total", "failures"), "questions"),
     **_types(("[ANSWER]", "[EXPAND]", "[REFUSE]"), "examples"),
     **_types(("Time",)), **_types(("Time (s)", "modelled seconds, 5.4 a call"), "seconds"),  # costs
-    **_types(("calls", "calls in a row", "calls (own)"), "calls"),
+    **_types(("calls", "sequential calls", "calls (own)"), "calls"),
     **_types(("sentences embedded",), "sentences"), **_types(("passages parsed",), "passages"), **_types(("tokens read",), "tokens"),
 }
 

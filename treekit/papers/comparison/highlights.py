@@ -28,7 +28,11 @@ def _f1(folder):
     rows = [r for r in read_rows(folder / "real/vanilla.csv") if r["reproduced"]]
     cell = {(r["dataset"], "sentences" if "sentences" in r["method"] else "paragraphs"): r for r in rows}
     both = [d for d in dict.fromkeys(d for d, _ in cell) if all((d, unit) in cell for unit in ("sentences", "paragraphs"))]
-    lines = [(md(d), cell[d, "sentences"]["published"], *(_with_verdict(cell[d, unit]) for unit in ("sentences", "paragraphs")),
+    def number(d, unit):
+        "Value of a retrieval unit; blank for sentences where they are the paragraphs."
+        same = cell[d, "sentences"]["reproduced"] == cell[d, "paragraphs"]["reproduced"]
+        return "–" if same and unit == "sentences" else _with_verdict(cell[d, unit])
+    lines = [(md(d), cell[d, "sentences"]["published"], *(number(d, unit) for unit in ("sentences", "paragraphs")),
               cell[d, "sentences"]["n"]) for d in both]
     if not lines: return ""
     def inside(unit):
@@ -36,8 +40,9 @@ def _f1(folder):
         return ", ".join(found) or "none"
     text = ("**ARISE's retrieval.** The paper's *Vanilla* row has an F1 of the retrieved text, which no model can change. The paper says "
             "that documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
-            f"(MuSiQue doesn't). The printed number is inside our interval by sentences on {inside('sentences')}, by paragraphs on "
-            f"{inside('paragraphs')} ([all numbers](real/vanilla.md)).")
+            "(MuSiQue doesn't, so both units are paragraphs there). The 95 % interval contains the printed number on "
+            f"{inside('sentences')} for sentences, and on {inside('paragraphs')} for paragraphs. *Reproduced* excludes large "
+            "differences only; [all numbers](real/vanilla.md) have the smallest that it excludes.")
     return f"{text}\n\n{md_table(('F1', 'in print', 'by sentences', 'by paragraphs', 'questions'), lines)}"
 
 def _recall(folder):
@@ -48,7 +53,7 @@ def _recall(folder):
     lines = [(md(d), printed.get(d, ""), _number(cell["BM25", d]), _number(cell["BM25, bridging", d]), cell["BM25", d]["n"])
              for method, d in cell if method == "BM25" and ("BM25, bridging", d) in cell]
     if not lines: return ""
-    text = ("**Recall.** Supporting passages among the first five, in percent. In print: HippoRAG's paper, over larger corpora. The second "
+    text = ("**Recall.** Supporting passages among the first five, in percent. In print: HippoRAG's paper, 1,000 questions over its own corpora. The second "
             "search looks for the pages that the first results name ([all numbers](real/retrieval.md)).")
     return f"{text}\n\n{md_table(('R@5', 'BM25 in print', 'BM25 here', 'with the second search', 'questions'), lines)}"
 
@@ -81,11 +86,12 @@ def _errata(folder):
     for p in papers():
         if not (found := contradictions(folder, p.name)): continue
         one = {k: shorten(found[0][k], 120, placeholder=" …") for k in ("where", "claim", "printed", "recomputed", "finding")}
-        said = f"{one['where']}: {one['claim']} (in print: {one['printed']}). Recomputed: {one['recomputed']}: {one['finding']}."
+        said = f"{one['where']}: {one['claim']}. In print: {one['printed']}. Recomputed: {one['recomputed']} ({one['finding']})."
         lines.append((f"[{md(p.label)}]({p.name}/inconsistencies.md)", str(len(found)), md(said)))
     if not lines: return ""
-    text = ("**The papers against themselves.** Printed numbers or sentences that can't both be right, recomputed from print alone. "
-            "Rounding, omissions, and differences from a public code or a run are not counted.")
+    text = ("**The papers against themselves.** Errata: printed numbers or sentences that can't both be right, recomputed from print "
+            "alone. Rounding, omissions, and differences from a public code or a run are listed on the linked pages, too, and not counted "
+            "here.")
     return f"{text}\n\n{md_table(('paper', 'contradictions', 'for example'), lines)}"
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #da6908e4

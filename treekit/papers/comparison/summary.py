@@ -42,7 +42,7 @@ def _factors(paper):
 def printed_pairs(
     folder: Path | str,  # figures/<profile>
 ) -> list[dict]:  # paper, artefact, method, dataset, metric, published, reproduced, low, high (percent), outcome
-    "Every score that is printed and reproduced."
+    "Every printed score that was run."
     found, factors = [], {p.name: _factors(p) for p in discover().values()}
     for paper, artefact, rows in _comparisons(folder):
         of, usual = factors[paper.name]
@@ -56,11 +56,10 @@ def printed_pairs(
 
 def pairs_title(pairs: list[dict]) -> str:
     "Finding of the figure of printed pairs."
-    if not pairs: return "No score is both printed and reproduced"
+    if not pairs: return "No printed score was run"
     above = sum(p["reproduced"] > p["published"] for p in pairs)
     comparable = sum(p["outcome"] in ("reproduced", "outside") for p in pairs)
-    return (f"{above:,} of {len(pairs):,} reproduced scores are above print; "
-            f"{comparable} {'is' if comparable == 1 else 'are'} from the same experiment")
+    return f"{comparable} of {len(pairs):,} scores {'is' if comparable == 1 else 'are'} from the printed experiment; {above:,} are above print"
 
 def draw_pairs(
     pairs: list[dict],  # from `printed_pairs`
@@ -77,7 +76,7 @@ def draw_pairs(
     for ax in axes.flat[len(shown):]: ax.remove()
     for ax, paper in zip(axes.flat, shown):
         mine = [r for r in pairs if r["paper"] == paper.name]
-        ax.plot([0, 100], [0, 100], color="#888888", linewidth=0.8, linestyle="-", marker="", zorder=1, label="printed = reproduced")
+        ax.plot([0, 100], [0, 100], color="#888888", linewidth=0.8, linestyle="-", marker="", zorder=1, label="equal")
         for same, label in ((True, "same experiment"), (False, "another model or other questions")):
             part = [r for r in mine if (r["outcome"] in ("reproduced", "outside")) == same]
             ax.plot([r["published"] for r in part], [r["reproduced"] for r in part], ls="none", marker="o", ms=3, mew=0.6, zorder=2 + same,
@@ -85,7 +84,7 @@ def draw_pairs(
         names = numbered_names([re.sub(r" \[.*?\]", "", f"{shown_name(r['method'])}, {r['dataset']} {r['metric']}")
                                 for r in farthest[paper.name]], width / across - 0.2)
         ax.set(title=f"{paper.label} ({len(mine)} cells)", xlim=(0, 100), ylim=(0, 100), aspect="equal", anchor="N",
-               ylabel="reproduced, %" if ax.get_subplotspec().is_first_col() else "")
+               ylabel="this run, %" if ax.get_subplotspec().is_first_col() else "")
         ax.set_xlabel(f"printed, %\n{names}", fontsize=6, linespacing=1.25)
         ax.set_xticks(range(0, 101, 20 if width > 5 else 50))
         ax.tick_params(labelleft=True)
@@ -115,7 +114,7 @@ def _factor_of(contrast, of, usual):
 
 def claim_effects(
     folder: Path | str,  # figures/<profile>
-) -> list[dict]:  # paper, id, statement, contrast, outcome, printed, effect, low, high (percent points)
+) -> list[dict]:  # paper, id, statement, contrast, outcome, would_be (with more questions), printed, effect, low, high (percent points)
     "Printed and reproduced effects of the tested claims, each contrast once."
     found = []
     for paper in papers():
@@ -123,7 +122,7 @@ def claim_effects(
         for v in judge_claims(Path(folder), paper.name):
             if v.outcome not in TESTED or v.same_as or None in (v.difference, v.low, v.high): continue
             if (factor := _factor_of(v.weakest, of, usual)) is None: continue
-            found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest, outcome=v.outcome,
+            found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest, outcome=v.outcome, would_be=v.would_be,
                               printed=None if v.printed is None else v.printed * factor, effect=v.difference * factor,
                               low=v.low * factor, high=v.high * factor))
     return found
@@ -146,9 +145,11 @@ def draw_effects(
     narrow, labels = width < 5, {p.name: p.label for p in papers()}
     fig, ax = plt.subplots(figsize=(width, 0.75 + (0.2 if narrow else 0.145) * max(1, len(rows))))
     for y, r in enumerate(rows):
-        colour, marker = OUTCOMES[r["outcome"]]
+        against = "points against it" if r["would_be"] == "contradicted" else "points to the claim"
+        outcome = f"inconclusive, {against}" if r["outcome"] == "inconclusive" else r["outcome"]
+        colour, marker = OUTCOMES[outcome]
         ax.plot([r["low"], r["high"]], [y, y], color=colour, linestyle="-", marker="", linewidth=1)
-        ax.plot(r["effect"], y, ls="none", marker=marker, color=colour, markersize=3.2, label=r["outcome"])
+        ax.plot(r["effect"], y, ls="none", marker=marker, color=colour, markersize=3.2, label=outcome)
         if r["printed"] is not None:
             ax.plot(r["printed"], y, ls="none", marker="D", mfc="none", mec=role_colour("print"), markersize=3, label="printed")
         if y and rows[y - 1]["paper"] != r["paper"]: ax.axhline(y - (0.85 if narrow else 0.5), color="#bbbbbb", linewidth=0.6, marker="")
