@@ -25,18 +25,18 @@ from ..retrieval.bm25 import Hit
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #ea7d873b
 @dataclass(frozen=True)
 class GraphRAG:
-    "Answers from a graph of communities (Edge et al. 2024; SEARCH-R, App. A.3)."
+    "GraphRAG: answers from a graph of communities (Edge et al. 2024; SEARCH-R, App. A.3)."
     search: Literal["local", "global"] = "local"
-    gleanings: int = 1  # times that the model is asked what it missed
-    largest: int = 10  # entities in a community that isn't divided further
-    level: int = 2  # of the communities whose reports are read
-    entities: int = 10  # local: nearest to the question
+    gleanings: int = 1  # requests for missing elements
+    largest: int = 10  # maximum size of a community that isn't divided further
+    level: int = 2  # of the communities in a search
+    entities: int = 10  # local: number of entities nearest to the question
     relations: int = 10  # local: per entity
-    tokens: int = 12000  # of the data in an answer's prompt, and of the reports in each map's
-    text_share: float = 0.5  # local: of these tokens, for text units
-    report_share: float = 0.15  # local: for reports
+    tokens: int = 12000  # of the data in the prompt of an answer, and of the reports in a map prompt
+    text_share: float = 0.5  # local: share of these tokens for text units
+    report_share: float = 0.15  # local: share for reports
     report_tokens: int = 8000  # of the elements in a report's prompt
-    partition: Literal["louvain", "leiden"] = "louvain"  # of the graph; leiden: the official package's, where it is installed
+    partition: Literal["louvain", "leiden"] = "louvain"  # of the graph; leiden: the official package's, if installed
     seed: int = 0  # of the communities, and of the shuffling
     requires = ("corpus", "embedder")
 
@@ -47,7 +47,7 @@ class GraphRAG:
             raise UsageError(f"text_share and report_share leave nothing for entities: {shares} is more than 1")
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "Local: one call. Global: one for each batch of reports, at once, and one to reduce. `UsageError` for an empty question."
+        "Local: one call. Global: one concurrent call per batch of reports, and one to reduce. Raises a `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         node = context.trace.add("question", text)
         graph, node.data["index"] = await context.indexed(self.index)
@@ -58,7 +58,7 @@ class GraphRAG:
         return Prediction(reply["answer"], context.trace, context.usage)
 
     async def index(self, context: Context) -> tuple[Graph, dict]:
-        "The graph of the kit's corpus with its reports, and what it holds in numbers."
+        "Graph of the context's corpus with its reports, and its size in numbers."
         return await build_graph(context, self.gleanings, self.largest, self.report_tokens, self.seed, self.partition)
 
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #9de2f3cc
@@ -66,8 +66,8 @@ def nearest_relations(
     graph: Graph,
     chosen: dict[int, float],  # $E_q$: entities by number
     each: int,  # relations per entity, on average
-) -> list[int]:  # numbers, the best first
-    "The relations of the chosen entities."
+) -> list[int]:  # numbers of relations, best first
+    "Relations of the chosen entities."
     links = Counter(e for m in chosen for i in graph.around[m] for e in graph.relations[i].ends if e not in chosen)
     def rank(i):
         outside = [e for e in graph.relations[i].ends if e not in chosen]
@@ -79,9 +79,9 @@ def nearest_relations(
 def matching_reports(
     graph: Graph,
     chosen: dict[int, float],  # $E_q$
-    level: int,  # of the communities, at the finest
-) -> list[dict]:  # the best first
-    "The reports on the communities that the chosen entities are in."
+    level: int,  # finest level of the communities
+) -> list[dict]:  # best first
+    "Reports on the communities of the chosen entities."
     found = [c for c in finest(graph.communities, level) if c.id in graph.reports]
     members = {c.id: sum(m in chosen for m in c.members) for c in found}
     def rank(c): return -members[c.id], -graph.reports[c.id]["rating"], c.id
@@ -91,9 +91,9 @@ def matching_reports(
 def source_units(
     graph: Graph,
     chosen: dict[int, float],  # $E_q$
-    relations: list[int],  # of these, by number
-) -> tuple[list[int], Counter]:  # text units by number, the best first; how many of the relations each mentions
-    "The text units that the chosen entities come from."
+    relations: list[int],  # their relations, by number
+) -> tuple[list[int], Counter]:  # text units by number, best first; number of mentioned relations
+    "Text units of the chosen entities."
     mentioned = Counter(s for i in relations for s in graph.relations[i].sources)
     def rank(unit): return -mentioned[unit], unit
     return list(dict.fromkeys(s for m in chosen for s in sorted(graph.entities[m].sources, key=rank))), mentioned
@@ -102,11 +102,11 @@ def source_units(
 async def local_data(
     method: GraphRAG,
     context: Context,
-    node: Node,  # the question's record
+    node: Node,  # node of the question
     graph: Graph,
     text: str,  # the question
-) -> list:  # texts and passages, for the prompt's slot `documents`
-    "What is connected with the entities nearest to the question."
+) -> list:  # texts and passages for the slot `documents` of the prompt
+    "Inputs of the local prompt: relations, reports and text units of the entities nearest to the question."
     [near] = await asyncio.to_thread(graph.vectors.search, [text], method.entities)
     if not near:
         node.notes.append("the graph has no entity; searched by similarity")
@@ -141,7 +141,7 @@ Explanation:""", FINAL)
 
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #c7de3150
 def read_points(text: str) -> tuple[list[dict], list[str]]:
-    "Points with their scores, and what had to be assumed."
+    "Points with their scores, and notes."
     found, assumed, points, left = extract_json(text), [], [], 0
     def walk(value):
         nonlocal left
@@ -163,7 +163,7 @@ def read_points(text: str) -> tuple[list[dict], list[str]]:
     return points, assumed
 
 def _scored_line(line):
-    "A point without JSON: a line that names its score."
+    "Point without JSON: a line that contains its score."
     if not (m := re.search(r"\bscore\W{0,3}(\d{1,3})\b", line, re.I)): return None
     said = re.sub(r"^[\s\-*•\d.)]+", "", line[:m.start()]).rstrip(" \t([,;:–-")
     return dict(answer=said, score=min(100, int(m[1]))) if said else None
@@ -196,11 +196,11 @@ Explanation:""", FINAL)
 async def global_points(
     method: GraphRAG,
     context: Context,
-    node: Node,  # the question's record
+    node: Node,  # node of the question
     graph: Graph,
     text: str,  # the question
 ) -> list[str]:  # points
-    "What all reports of the level say, the most helpful first."
+    "Points from all reports of the level, the most helpful first."
     reports = [graph.reports[c.id] for c in finest(graph.communities, method.level) if c.id in graph.reports]
     random.Random(method.seed).shuffle(reports)
     batches = []

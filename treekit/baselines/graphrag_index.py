@@ -29,17 +29,17 @@ def bounded_number(
     value: Any,  # from a JSON reply
     low: float,
     high: float,
-    default: float,  # where there is none in it
+    default: float,  # if it has none
 ) -> float:
-    "The first number in a value, kept between two bounds."
+    "First number in a value, clipped to two bounds."
     said = None if isinstance(value, bool) else re.search(r"-?\d+(?:\.\d+)?", str(value))
     return min(high, max(low, float(said[0]))) if said else default
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #ffd80583
-_EMPTY = re.compile(r"[\"']entities[\"']\s*:\s*\[\s*\]")  # it says itself that nothing is missing
+_EMPTY = re.compile(r"[\"']entities[\"']\s*:\s*\[\s*\]")  # an explicitly empty reply
 
 def read_graph(text: str) -> tuple[dict, list[str]]:
-    "Entities and relations, and what had to be assumed."
+    "Entities and relations of a reply, and notes."
     found, assumed, left = extract_json(text), [], 0
     graph = dict(entities=[], relations=[])
     def walk(value):
@@ -68,7 +68,7 @@ def read_graph(text: str) -> tuple[dict, list[str]]:
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #24d7ffed
 def _element(by):
-    "What an object of the reply is: an entity, or a relation if it has an end; and its names."
+    "Kind of an object of the reply (an entity, or a relation if it has an end), and its names."
     name = scalar(by.get("name") or by.get("entity_name") or by.get("entity"))
     source, target = (scalar(by.get(end) or by.get(f"{end}_entity")) for end in ("source", "target"))
     about = scalar(by.get("description"))
@@ -85,7 +85,7 @@ _RECORD = re.compile(r"##|\n")
 def _bare(part): return " ".join(part.strip().strip("()\"“” \t#").split())
 
 def _read_records(text):
-    "Entities and relations of delimited records, and how many could not be read."
+    "Entities and relations of delimited records, and the number of unparsable ones."
     graph, left = dict(entities=[], relations=[]), 0
     for line in _RECORD.split(text):
         kind, *parts = [_bare(p) for p in _DELIMITER.split(line)]
@@ -132,11 +132,11 @@ JSON:""", GRAPH, defaults=dict(max_tokens=2500))
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #a04dca2e
 async def extract_graphs(
     context: Context,
-    root: Node,  # the index's record; one node for each text unit goes below
+    root: Node,  # node of the index; each text unit has a node below it
     passages: list[Passage],
-    gleanings: int = 1,  # times that the model is asked what it missed, until it says nothing
-) -> list[dict]:  # of each text unit: entities, relations
-    "Element instances of all text units at once (Sec. 3.1)."
+    gleanings: int = 1,  # maximum number of requests for missing elements
+) -> list[dict]:  # per text unit: entities, relations
+    "Element instances of all text units, concurrently (Sec. 3.1)."
     async def extract(passage, node):
         found = await context.ask(EXTRACT, node=node, passage=passage.contents)
         for _ in range(gleanings):
@@ -152,14 +152,14 @@ async def extract_graphs(
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #ad7c9b38
 @dataclass
 class Element:
-    "An entity, or a relation between two of them."
+    "Entity, or relation between two entities."
     name: str  # of a relation: "source – target"
     type: str = ""  # of an entity
-    ends: tuple[int, ...] = ()  # of a relation: two entities' numbers
+    ends: tuple[int, ...] = ()  # of a relation: numbers of two entities
     weight: float = 0.0  # of a relation: the sum of its strengths
-    descriptions: list[str] = field(default_factory=list)  # as extracted, each once
+    descriptions: list[str] = field(default_factory=list)  # extracted, without duplicates
     sources: list[int] = field(default_factory=list)  # numbers of the text units that mention it
-    text: str = ""  # the description: the only one, or the model's summary of several
+    text: str = ""  # final description: the only one, or a summary of several
 
     def __str__(self): return f"{self.name}{f' ({self.type})' if self.type else ''}{f': {self.text}' if self.text else ''}"
 
@@ -169,9 +169,9 @@ class Element:
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #1bfb402a
 def merged(
-    found: list[dict],  # of each text unit: entities, relations
+    found: list[dict],  # per text unit: entities, relations
 ) -> tuple[list[Element], list[Element]]:  # entities, relations
-    "All mentions, merged by name."
+    "Mentions merged by name."
     entities, relations, types = {}, {}, {}
     def entity(name, source, description=""):
         own = entities.setdefault(same_name(name), Element(name))
@@ -188,7 +188,7 @@ def merged(
             own.mention(r["description"], source)
             own.weight += r["strength"]
     numbers = {key: i for i, key in enumerate(entities)}
-    for key, counted in types.items(): entities[key].type = counted.most_common(1)[0][0]  # of equally many, the first
+    for key, counted in types.items(): entities[key].type = counted.most_common(1)[0][0]  # of equal counts, the first
     for key, relation in relations.items(): relation.ends = tuple(numbers[k] for k in key)
     return list(entities.values()), list(relations.values())
 
@@ -205,10 +205,10 @@ Description:""", TEXT, defaults=dict(max_tokens=700, words="300"))
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #f3d47c5b
 async def summarise_elements(
     context: Context,
-    root: Node,  # the index's record; one node for each element with several descriptions goes below
+    root: Node,  # node of the index; each element with several descriptions has a node below it
     elements: list[Element],  # entities and relations; their `text` is written
-) -> int:  # how many had several descriptions
-    "One description for each element: its only one, or the model's summary of several."
+) -> int:  # number of elements with several descriptions
+    "Write the description of each element: its only one, or a summary of several."
     for e in elements: e.text = " ".join(e.descriptions[:1])
     async def summarise(element, node):
         element.text = await context.ask(SUMMARISE, node=node, name=element.name, descriptions=element.descriptions)
@@ -220,43 +220,43 @@ async def summarise_elements(
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #df1702ad
 @dataclass(frozen=True)
 class Community:
-    "Entities that belong together."
+    "Community of entities."
     id: int
     level: int  # 0: the coarsest
-    parent: int | None  # the community that it is a part of
-    members: tuple[int, ...]  # numbers of entities, rising
+    parent: int | None  # parent community
+    members: tuple[int, ...]  # numbers of entities, ascending
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #0f3b29aa
 def communities(
-    entities: int,  # how many
+    entities: int,  # number of entities
     relations: list[Element],
-    largest: int = 10,  # members of a community that isn't divided further
+    largest: int = 10,  # maximum size of a community that isn't divided further
     seed: int = 0,
     partition: str = "louvain",  # or "leiden", as the original
 ) -> list[Community]:  # level by level
-    "A hierarchy of communities."
+    "Hierarchy of communities."
     if partition == "leiden": return leiden_communities(entities, relations, largest, seed)
     import networkx
-    def parts(members):  # a new graph each time, so that nothing depends on the order of a set
+    def parts(members):  # a new graph, independent of the order of a set
         graph, inside = networkx.Graph(), dict.fromkeys(members)
         graph.add_nodes_from(members)
         edges = (r for r in relations if r.ends[0] in inside and r.ends[1] in inside)
         graph.add_weighted_edges_from((*r.ends, r.weight) for r in edges)
         return sorted(tuple(sorted(p)) for p in networkx.community.louvain_communities(graph, weight="weight", seed=seed))
     found = [Community(i, 0, None, p) for i, p in enumerate(parts(tuple(range(entities))))] if entities else []
-    for c in found:  # grows while it is walked
+    for c in found:  # grows during the iteration
         divided = parts(c.members) if len(c.members) > largest else ()
         if len(divided) > 1: found += [Community(len(found) + i, c.level + 1, c.id, p) for i, p in enumerate(divided)]
     return found
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #1e1de2c0
 def leiden_communities(
-    entities: int,  # how many
+    entities: int,  # number of entities
     relations: list[Element],
-    largest: int = 10,  # members of a community that isn't divided further
+    largest: int = 10,  # maximum size of a community that isn't divided further
     seed: int = 0,
 ) -> list[Community]:  # level by level
-    "The hierarchy by the official package's own Leiden. `UsageError` where that isn't installed."
+    "Hierarchy by the official package's Leiden. Raises a `UsageError` if it isn't installed."
     try: import graspologic_native
     except ImportError:
         raise UsageError("partition = leiden needs the package graspologic-native: pip install 'treekit[graphrag]', "
@@ -279,31 +279,31 @@ def leiden_communities(
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #95964a40
 def finest(
     found: list[Community],
-    level: int,  # no finer than this
-) -> list[Community]:  # each entity is in one of them
-    "The communities of a level, and those above that have no finer ones."
+    level: int,  # maximum level
+) -> list[Community]:  # a partition of the entities
+    "Communities of a level, and coarser ones that have no finer ones."
     divided = {c.parent for c in found if c.level <= level}
     return [c for c in found if c.level <= level and c.id not in divided]
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #1c2f5ad1
 @dataclass(frozen=True, eq=False)
 class Graph:
-    "The index: elements, communities, reports."
+    "Index: elements, communities, reports."
     passages: list[Passage]
     entities: list[Element]
     relations: list[Element]
     communities: list[Community]
-    reports: dict[int, dict]  # by the community's id; a lonely entity's has none
+    reports: dict[int, dict]  # by community ID; an isolated entity has none
     vectors: Dense  # of the entities' names and descriptions
-    around: list[list[int]]  # each entity's relations
+    around: list[list[int]]  # relations of each entity
 
     @cached_property
     def degree(self) -> list[int]:
-        "How many relations each entity has."
+        "Number of relations of each entity."
         return [len(a) for a in self.around]
 
     def inside(self, members) -> tuple[list[Element], list[Element]]:
-        "The entities of a community, and the relations between two of them, the best connected first."
+        "Entities of a community and the relations between them, the best connected first."
         own, degree = dict.fromkeys(members), self.degree
         numbers = dict.fromkeys(i for m in members for i in self.around[m] if all(e in own for e in self.relations[i].ends))
         def connected(i): return -sum(degree[e] for e in self.relations[i].ends), i
@@ -316,9 +316,9 @@ def empty_graph(
     entities: list[Element],
     relations: list[Element],
     own: list[Community],
-    encoder: Any = None,  # of the entities' names and descriptions; None: the kit's own
+    encoder: Any = None,  # of the entities' names and descriptions; None: the default
 ) -> Graph:
-    "A graph without reports."
+    "Graph without reports."
     around = [[] for _ in entities]
     for i, r in enumerate(relations):
         for end in r.ends: around[end].append(i)
@@ -327,7 +327,7 @@ def empty_graph(
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #5ed1f3f2
 def read_report(text: str) -> tuple[dict, list[str]]:
-    "A report, and what had to be assumed."
+    "Report of a reply, and notes."
     def is_report(v): return isinstance(v, dict) and bool({"title", "summary"} & {k.strip().lower() for k in v})
     got = next((v for v in reversed(extract_json(text)) if is_report(v)), None)
     if got is None:
@@ -343,7 +343,7 @@ def _finding(f): return ": ".join(filter(None, map(scalar, f.values()))) if isin
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #ef1b7faf
 def report_text(report: dict) -> str:
-    "A report as a prompt shows it."
+    "Text of a report for a prompt."
     title = f"{report['title']}:" if report["title"] else ""
     return " ".join(filter(None, [title, report["summary"], *report["findings"]]))
 
@@ -367,11 +367,11 @@ JSON:""", tolerant(read_report, lambda v: json.dumps(v, ensure_ascii=False)), de
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #673bdb30
 def fitted(
-    texts: list,  # anything that a prompt shows: `str` gives its words
+    texts: list,  # items of a prompt
     tokens: float,  # limit
-    said=str,  # what a prompt shows of one
-) -> list:  # the first ones
-    "As many as fit into a limit of tokens."
+    said=str,  # function: item -> its text
+) -> list:  # the first items
+    "First items that fit into a limit of tokens."
     left, kept = tokens, []
     for t in texts:
         if (left := left - count_tokens(said(t))) < 0: break
@@ -380,11 +380,11 @@ def fitted(
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #f8c96eb8
 def report_inputs(
-    graph: Graph,  # with the reports on the community's parts, if it is large
+    graph: Graph,  # with the reports on the sub-communities, if it is large
     community: Community,
     tokens: int,  # limit
-) -> dict:  # the prompt's slots: reports, entities, relations
-    "What the report on a community is written from."
+) -> dict:  # slots of the prompt: reports, entities, relations
+    "Inputs of the report on a community."
     parts = [c for c in graph.communities if c.parent == community.id and c.id in graph.reports]
     parts.sort(key=lambda c: (-_size(*graph.inside(c.members)), c.id))
     members, reports = community.members, []
@@ -399,7 +399,7 @@ def report_inputs(
     return dict(reports=reports, entities=list(map(str, entities)), relations=list(map(str, relations)))
 
 def _size(*lists):
-    "Tokens of everything in some lists."
+    "Number of tokens in some lists."
     return sum(count_tokens(str(e)) for some in lists for e in some)
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #c6f0c1d9
@@ -408,11 +408,11 @@ PROMPTS = (EXTRACT, GLEAN, SUMMARISE, REPORT)
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #a6bcf57c
 async def write_reports(
     context: Context,
-    root: Node,  # the index's record; one node for each report goes below
-    graph: Graph,  # gets them
+    root: Node,  # node of the index; each report has a node below it
+    graph: Graph,  # receives the reports
     tokens: int = 8000,  # of the elements in a prompt
 ) -> None:
-    "Reports on all communities of two and more."
+    "Write reports on all communities with at least two entities."
     async def report(community, node):
         said = await context.ask(REPORT, node=node, **report_inputs(graph, community, tokens))
         node.data.update(community=community.id, level=community.level, **said)
@@ -430,13 +430,13 @@ async def write_reports(
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #c8d0ad6c
 async def build_graph(
     context: Context,  # with a corpus
-    gleanings: int = 1,  # times that the model is asked what it missed
-    largest: int = 10,  # entities in a community that isn't divided further
+    gleanings: int = 1,  # requests for missing elements
+    largest: int = 10,  # maximum size of a community that isn't divided further
     report_tokens: int = 8000,  # of the elements in a report's prompt
     seed: int = 0,  # of the communities
     partition: str = "louvain",  # or "leiden"
-) -> tuple[Graph, dict]:  # the graph; what it holds, in numbers
-    "The graph of the kit's corpus, with its reports."
+) -> tuple[Graph, dict]:  # the graph; its size in numbers
+    "Graph of the context's corpus, with its reports."
     passages, root = corpus_passages(context), context.trace.add("index", "graph index")
     found = await extract_graphs(context, root, passages, gleanings)
     entities, relations = merged(found)

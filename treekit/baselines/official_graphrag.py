@@ -18,7 +18,7 @@ from ..core.types import Question
 
 # %% ../../nbs/12_baselines/13_official_graphrag.ipynb #0ff1c1a5
 def graphrag_said(*arguments: str) -> str:
-    "What a command of the official package prints. `UsageError` where it isn't installed, has no key, or fails."
+    "Output of a command of the official package. Raises a `UsageError` if it isn't installed, has no key, or fails."
     if importlib.util.find_spec("graphrag") is None:
         raise UsageError("the official GraphRAG needs the package graphrag: pip install 'treekit[graphrag]', or take --method graphrag")
     if not variable("GRAPHRAG_API_KEY"):
@@ -34,8 +34,8 @@ def graphrag_folder(
     passages: list,  # `Passage`s
     model: str,  # of the completions
     embedding: str,
-) -> Path:  # the package's project folder, with its index
-    "The index of some passages: made once, and kept."
+) -> Path:  # project folder of the package, with its index
+    "Index of passages, built once and cached."
     texts = [p.contents for p in passages]
     name = hashlib.sha256("\n\f".join([model, embedding, *texts]).encode()).hexdigest()[:24]
     folder = work_dir("official-graphrag") / name
@@ -50,7 +50,7 @@ def graphrag_folder(
 # %% ../../nbs/12_baselines/13_official_graphrag.ipynb #0ff1c1a7
 @dataclass(frozen=True)
 class OfficialGraphRAG:
-    "The official package's GraphRAG (Edge et al. 2024; SEARCH-R, App. A.3)."
+    "GraphRAG by the official package (Edge et al. 2024; SEARCH-R, App. A.3)."
     search: Literal["local", "global", "drift", "basic"] = "local"  # the package's `--method`
     level: int = 2  # its `--community-level`
     length: str = "Multiple Paragraphs"  # its `--response-type`, in words
@@ -61,7 +61,7 @@ class OfficialGraphRAG:
     def __post_init__(self): check_fields(self, dict(level=(0, 100)))
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "No call of the kit's. `UsageError` for an empty question, and from `graphrag_said`."
+        "Makes no call of the context. Raises a `UsageError` for an empty question, and the errors of `graphrag_said`."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         node = context.trace.add("question", text)
         async def build(context): return await asyncio.to_thread(graphrag_folder, corpus_passages(context), self.model, self.embedding)

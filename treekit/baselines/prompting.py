@@ -21,18 +21,18 @@ from ..core.method import Context, Node, Prediction, check_fields, hit_records, 
 from ..scoring.short import normalise
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #dc4605b2
-# of a sampled path: without an answer it has no vote, so its last line isn't taken for one
+# format of a sampled path: without an answer it has no vote, so its last line isn't used
 def _path(text):
     value, note = FINAL.fallback(text), []
     try: FINAL.parse(text)
     except ValueError as e: note = [str(e)]
     if not note or note[0].startswith(("words behind", "behind", "the answer")): return value, note
     if (got := marked_answer(text)) and got[0] and not is_degenerate(got[0]): return value, note
-    return dict(answer="", explanation=text.strip()), []  # `_step` says that it has no vote
+    return dict(answer="", explanation=text.strip()), []  # `_step` notes that it has no vote
 
 PATH = tolerant(_path, FINAL.render)
 
-# with documents, without: (few-shot, kind, family) -> prompt; kinds: "answer", "cot", and "path", which is a sampled "cot"
+# with documents, without: (few-shot, kind, family) -> prompt; kinds: "answer", "cot", and "path", a sampled "cot"
 BY_KIND, CLOSED_BOOK = {}, {}
 
 _GOAL = ("A question may be ambiguous and have more than one correct answer. "
@@ -40,7 +40,7 @@ _GOAL = ("A question may be ambiguous and have more than one correct answer. "
 _FEW = "Answer the last question with the help of the documents, in the way of the examples.\n\n$exemplars\n\n"
 
 def _prompt(few, kind, family, closed):
-    "The prompt of a row and a family; a path's words are those of a chain of thought. `closed`: nothing was searched for."
+    "Prompt of a row and a family; a path has the words of a chain of thought. `closed`: without a search."
     long, reasoning = family == "ambiguous", kind != "answer"
     goal = _GOAL if long else ""
     task = _FEW if few else "Answer the question with the help of the documents.\n\n"
@@ -66,8 +66,8 @@ for _few in (False, True):
 # %% ../../nbs/12_baselines/00_prompting.ipynb #66442d29
 def rationale(
     q: Question,  # with its gold answer
-) -> str:  # numbered steps; empty where the data set gives none
-    "The reasoning of a solved question, from what its data set knows about it."
+) -> str:  # numbered steps; empty if the data set has none
+    "Reasoning of a solved question, from the annotations of its data set."
     if q.qa_pairs:
         readings = _numbered(f"{p.question} {p.answers[0]}" for p in q.qa_pairs if p.answers)
         return f"The question can stand for {_count(len(q.qa_pairs), 'refined question')}. {readings}"
@@ -88,12 +88,12 @@ def _resolved(step, steps):
     return f"{text}{'' if text.endswith('?') else ':'} {step.answer}" if step.answer else text
 
 def _closest(q, p):
-    "The sentence of a passage that shares most words with the answer; the first of equals."
+    "Sentence of a passage that shares most words with the answer; the first of equals."
     words = set(normalise(_solution(q)).split())
     return max(q.sentences(p), key=lambda s: len(words & set(normalise(s).split())))
 
 def _solution(q):
-    "The long answer, without its citations; else every reading's or list item's answer; else the first of its names."
+    "Long answer without citations; otherwise the answers of all interpretations or list items; otherwise the first alias."
     if q.long_answers: return re.sub(r"\s*\[\d+\]", "", q.long_answers[0])
     several = [pair.answers[0] for pair in q.qa_pairs if pair.answers] or [group[0] for group in q.answer_groups if group]
     return "; ".join(dict.fromkeys(several)) or (q.answers[0] if q.answers else "")
@@ -101,27 +101,27 @@ def _solution(q):
 # %% ../../nbs/12_baselines/00_prompting.ipynb #f5aee30b
 @dataclass(frozen=True)
 class Example:
-    "A solved question to show."
-    dataset: str  # it is shown to questions of this data set only
-    id: str  # of the question it was made from; never shown to that question
+    "Solved question for a prompt."
+    dataset: str  # only for questions of this data set
+    id: str  # of its original question, for which it is never used
     question: str
     answer: str
-    rationale: str = ""  # the reasoning that leads to it
+    rationale: str = ""  # reasoning before the answer
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #2efac60d
 def examples_from(
     questions: list[Question],  # from the training side: `treekit.experiments.resources.exemplars`
 ) -> tuple[Example, ...]:
-    "Solved questions, small enough to be a method's hyper-parameters."
+    "Examples from solved questions, as hyper-parameters of a method."
     return tuple(Example(q.dataset, q.id, q.question, _solution(q), rationale(q)) for q in questions)
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #4142583a
 def usable(
     examples: tuple,  # `Example`s of any data set
-    question: Question,  # the one to be answered
+    question: Question,  # to be answered
     reasoning: bool = False,  # with their rationale
 ) -> list[Example]:
-    "What can be shown to a question: examples of its data set, never the question itself, nor its wording."
+    "Usable examples of a question: those of its data set, without the question itself or the same text."
     return [e for e in examples
             if e.dataset == question.dataset and e.id != question.id and e.question.strip() != question.question.strip()
             and (e.rationale or not reasoning)]
@@ -129,11 +129,11 @@ def usable(
 # %% ../../nbs/12_baselines/00_prompting.ipynb #9bbfa372
 def shown(
     examples: tuple,  # `Example`s of any data set
-    question: Question,  # the one to be answered
-    shots: int,  # how many are wanted
+    question: Question,  # to be answered
+    shots: int,  # number of examples
     reasoning: bool = False,  # with their rationale
-) -> str:  # as a prompt shows them; empty if `shots` is 0
-    "The first `shots` usable examples. `UsageError` where there are too few."
+) -> str:  # text for a prompt; empty if `shots` is 0
+    "First `shots` usable examples. Raises a `UsageError` if there are too few."
     same = usable(examples, question, reasoning)
     if len(same) < shots:
         raise UsageError(f"few-shot needs {shots} examples{' with a rationale' * reasoning} of data set {question.dataset!r} "
@@ -145,15 +145,15 @@ def shown(
 @dataclass(frozen=True)
 class Baseline:
     "One search with the question, and solved examples in the prompt (TreeRare, App. B)."
-    family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompt; auto: by the data set
+    family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # of the prompt; auto: by the data set
     top_k: int = 20  # passages; 0: no search, the model alone
     shots: int = 0  # solved examples in the prompt; the papers' few-shot has 3
-    examples: tuple[Example, ...] = ()  # where they are taken from: the first `shots` of the question's data set
+    examples: tuple[Example, ...] = ()  # pool of examples; the first `shots` of the question's data set are used
 
     def __post_init__(self): check_fields(self, top_k=0, shots=0)
 
     async def _begin(self, question, context, parent, kind):
-        "The answer's node, the prompt, and its inputs; `UsageError` for an empty question and for too few examples."
+        "Answer node, prompt and inputs. Raises a `UsageError` for an empty question or too few examples."
         text, few = question.question.strip(), self.shots > 0
         if not text: raise UsageError("the question is empty")
         inputs, wordings = dict(question=text), BY_KIND if self.top_k else CLOSED_BOOK
@@ -168,11 +168,11 @@ class Baseline:
 # %% ../../nbs/12_baselines/00_prompting.ipynb #03ce778c
 @dataclass(frozen=True)
 class RetrieveAndRead(Baseline):
-    "Zero-shot, few-shot or chain of thought: one answer from all that the search found (App. B)."
-    reasoning: bool = False  # chain of thought: ask for the reasoning first, and show it in the examples
+    "Zero-shot, few-shot or chain of thought: one answer from all retrieved passages (App. B)."
+    reasoning: bool = False  # chain of thought: reasoning before the answer, also in the examples
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "One search, one call. Raises `UsageError` for an empty question, and where there are too few examples."
+        "One search, one call. Raises a `UsageError` for an empty question or too few examples."
         node, prompt, inputs = await self._begin(question, context, None, "cot" if self.reasoning else "answer")
         reply = await context.ask(prompt, node=node, **inputs)
         node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
@@ -180,9 +180,9 @@ class RetrieveAndRead(Baseline):
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #d57a5ae7
 def majority(
-    answers: list[str],  # in the order in which they were sampled; an empty one has no vote
-) -> tuple[str, dict[str, int]]:  # the winner in its first wording (empty: nobody voted); votes by normalised answer
-    "The most frequent answer after normalisation; of equals, the one that was sampled first (Wang et al. 2022, Sec. 2)."
+    answers: list[str],  # in the order of sampling; an empty one has no vote
+) -> tuple[str, dict[str, int]]:  # winner in its first wording (empty: no votes); votes by normalised answer
+    "Most frequent answer after normalisation; of equals, the first sampled one (Wang et al. 2022, Sec. 2)."
     votes, wording = {}, {}
     for answer in answers:
         if vote := vote_key(answer):
@@ -191,14 +191,14 @@ def majority(
     return wording[max(votes, key=votes.get)] if votes else "", votes  # `max` takes the first of equals
 
 def vote_key(answer: str) -> str:
-    "Normalised answer, by which votes are counted."
-    return normalise(answer) or answer.strip().lower()  # blood group A is an answer, though SQuAD takes it for an article
+    "Normalised answer, for counting votes."
+    return normalise(answer) or answer.strip().lower()  # the blood group A is an answer, not an article
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #1b84d2ea
 _CHOICE = re.compile(r"\b(?:choice|response)[^\w\n]*+(?:(?:is|response|number|no)\b[^\w\n]*+){0,8}+(\d{1,3})\b", re.I)
 
 def read_choice(text: str) -> tuple[int, list[str]]:
-    "The number of a choice, and what had to be assumed."
+    "Number of a choice, and notes."
     if found := _CHOICE.findall(text) or re.findall(r"\A\W*(\d{1,3})\W*\Z", text[:1000]): return int(found[-1]), []
     why = "no 'Choice:' with a number in the reply; "
     if best := first_of_order(text): return best, [why + "the first of the order that it gives is taken"]
@@ -219,26 +219,26 @@ Choice: [the number of the response]""", CHOICE)
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #38aaddbb
 async def _alone(context, prompt, node, sample, given):
-    "One path by a call of its own: (call's key, reply), noted at a copy of the node, since others are under way."
+    "One path by a separate call: (cache key, reply), noted at a copy of the node, since calls run concurrently."
     own = replace(node, calls=[], notes=[], data={})
     reply = await _or_nothing(context.ask(prompt, node=own, sample=sample, **given))
     return own, reply
 
 async def _or_nothing(asking):
-    "A reply, or `None` where the model had nothing to say."
+    "Reply, or `None` for an empty one."
     try: return await asking
     except CallFailed as e:
         if e.kind != "empty": raise
 
 def _step(context, node, key, reply):
-    "A path as a step of the trace."
+    "Step of the trace for a path."
     path = context.trace.add("path", reply["answer"], parent=node, explanation=reply["explanation"], vote=vote_key(reply["answer"]))
     if key: path.calls.append(key)
     if not path.data["vote"]: path.notes.append("no answer behind 'FINAL:', so no vote")
     return path
 
 async def _choose(context, node, question, paths):
-    "Universal self-consistency: the answer that the model finds the most consistent; the first if there is no such number."
+    "Universal self-consistency: the answer that the model chooses as the most consistent; the first for an invalid number."
     number = await context.ask(MOST_CONSISTENT, node=node, question=question,
                            responses=[f"{p.data['explanation']} FINAL: {p.text}".strip() for p in paths])
     if not 1 <= number <= len(paths):
@@ -253,11 +253,11 @@ class SelfConsistency(Baseline):
     "Sampled chains of thought, and a vote; for long answers a choice among them (App. B; Wang et al. 2022; Chen et al. 2024)."
     samples: int = 10  # $m$: paths
     temperature: float = 0.7  # of the paths
-    calls: Literal["one", "each"] = "one"  # all paths by one call, or each by its own with the whole prompt, as in TreeRare's code
-    # how the answer is found; auto: a vote on short answers, a choice among long ones
+    calls: Literal["one", "each"] = "one"  # one call for all paths, or a call with the whole prompt for each, as in TreeRare's code
+    # selection of the answer; auto: a vote for short answers, a choice for long ones
     aggregation: Literal["auto", "vote", "choice"] = "auto"
 
-    reasoning: ClassVar[bool] = True  # its paths are chains of thought, and its examples have a rationale
+    reasoning: ClassVar[bool] = True  # paths are chains of thought, and examples have a rationale
 
     def __post_init__(self):
         super().__post_init__()
@@ -268,9 +268,9 @@ class SelfConsistency(Baseline):
         self,
         question: Question,
         context: Context,
-        parent: Node | None = None,  # the step of another method that falls back on this
-    ) -> Prediction:  # in the trace: an "answer", and below it each path as a "path"
-        "`samples` calls at once, and one more for a choice. `UsageError` if no path has an answer."
+        parent: Node | None = None,  # step of another method that uses this as a fallback
+    ) -> Prediction:  # trace: an "answer" node with a "path" node for each path below it
+        "`samples` concurrent calls, and one more for a choice. Raises a `UsageError` if no path has an answer."
         node, prompt, inputs = await self._begin(question, context, parent, "path")
         choosing = self.aggregation == "choice" or self.aggregation == "auto" and prompt.task == "answer_ambiguous"
         paths = [_step(context, node, *sample) for sample in await self._sample(context, node, prompt, inputs)]
@@ -283,13 +283,13 @@ class SelfConsistency(Baseline):
         return Prediction(node.text, context.trace, context.usage)
 
     async def _sample(self, context, node, prompt, inputs):
-        "`(call's key, answer and explanation)` of each path; a path whose call gave no text, thinking till the limit, has empty ones."
+        "`(cache key, answer and explanation)` of each path; both are empty for a call without text, as after thinking to the limit."
         given = dict(node=node, temperature=self.temperature, **inputs)
         if self.calls == "each": return await self._each(context, prompt, given)
         try: replies = await context.ask(prompt, n=self.samples, **given)
         except CallFailed as e:
             if e.kind != "empty": raise
-            # those that were answered are stored
+            # answered ones are stored
             replies = await gather_or_cancel([_or_nothing(context.ask(prompt, sample=i, **given)) for i in range(self.samples)])
             if not any(replies): raise
         keys, node.calls = iter(node.calls), []  # each path has its own call
@@ -297,7 +297,7 @@ class SelfConsistency(Baseline):
                 for r in ([replies] if self.samples == 1 else replies)]
 
     async def _each(self, context, prompt, given):
-        "`(call's key, answer and explanation)` of each path, every one by a call of its own, all at once."
+        "`(cache key, answer and explanation)` of each path, by separate concurrent calls."
         node = given.pop("node")
         paths = await gather_or_cancel([_alone(context, prompt, node, i, given) for i in range(self.samples)])
         if not any(reply for _, reply in paths):
@@ -312,9 +312,9 @@ class SelfConsistency(Baseline):
 SAMPLED = dict(calls="each", temperature=1.0)  # as in TreeRare's code, billycrapediem/TreeRare@157c843
 
 def methods(
-    examples: list[Question] = (),  # training questions of every data set in the run
+    examples: list[Question] = (),  # training questions of all data sets of the run
 ) -> dict:  # printed name -> method, in the printed order
-    "The first rows of TreeRare's Table 1; those with examples only where there are some."
+    "First rows of TreeRare's Table 1; few-shot rows only with examples."
     few = dict(shots=3, examples=examples_from(examples))
     rows = {"zero-shot": RetrieveAndRead(), "few-shot": RetrieveAndRead(**few), "COT (zero-shot)": RetrieveAndRead(reasoning=True),
             "COT (few-shot)": RetrieveAndRead(**few, reasoning=True),

@@ -21,7 +21,7 @@ from ..scoring.short import em
 # %% ../../nbs/12_baselines/12_search_r1.ipynb #4f14ed55
 _ACTION = re.compile(
     r"<\s*(search|answer)\s*>(.*?)(?:<\s*/\s*\1\s*>|(?=<\s*+/?\s*+(?:search|answer|think|information)\s*>)|\Z)", re.I | re.S)
-# closed; or up to an action; or all there is
+# closed; or up to an action; or to the end
 _THOUGHT = re.compile(r"<\s*think\s*>(?:(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*>|.*?(?=<\s*(?:search|answer)\s*>)|.*)", re.I | re.S)
 _INVENTED = re.compile(r"<\s*information\s*>.*", re.I | re.S)
 _ANY = re.compile(r"<\s*+/?\s*+(?:think|search|answer|information)\s*>", re.I)
@@ -32,7 +32,7 @@ _OTHERS = {"<|begin_of_query|>": "<search>", "<|end_of_query|>": "</search>", "<
 def _plain(text): return " ".join(_ANY.sub(" ", text).split())
 
 def _own_tags(reply, odd):
-    "A reply with Search-R1's tags in the place of R1-Searcher's."
+    "Reply with R1-Searcher's tags replaced by Search-R1's."
     if "<|" not in reply: return reply
     for tag, own in _OTHERS.items():
         if tag in reply: reply, odd[:] = reply.replace(tag, own), [*odd, f"it writes {tag} for {own}"]
@@ -40,9 +40,9 @@ def _own_tags(reply, odd):
 
 def read_turn(
     reply: str,
-# thought, search, answer (at most one of the last two isn't empty); what was odd; what of the reply stays in the text
+# thought, search, answer (at most one of the last two is not empty); notes; part of the reply for the text
 ) -> tuple[dict, list[str], str]:
-    "A reply up to its first action."
+    "Parse a reply up to its first action."
     odd = []
     reply = _own_tags(reply, odd)
     text = _INVENTED.sub("", reply)
@@ -85,22 +85,22 @@ CLOSING = "\nI can't search any more. I write the final answer between <answer> 
 
 @dataclass(frozen=True)
 class Rollout:
-    "What came of one question."
-    segments: tuple[tuple[str, str], ...]  # (text, who wrote it): "model", "retrieved" or "told"
-    answer: str = ""  # empty: it came to none
+    "Rollout of one question."
+    segments: tuple[tuple[str, str], ...]  # (text, origin): "model", "retrieved" or "told"
+    answer: str = ""  # empty: no answer
     searches: tuple[str, ...] = ()  # the queries
-    notes: tuple[str, ...] = ()  # what was odd about the replies
+    notes: tuple[str, ...] = ()  # irregularities of the replies
 
     @property
     def text(self) -> str:
-        "All segments in a row: what stands behind the prompt."
+        "Text of all segments, which follows the prompt."
         return "".join(text for text, _ in self.segments)
 
     def tokens(
         self,
-        tokenizer,  # text -> dict with "input_ids", as transformers' tokenizers; asked for no special tokens
-    ) -> tuple[list[int], list[int]]:  # token ids; 1 where the model wrote them, 0 where they must not be learned from
-        "The text in tokens, segment by segment, so that none straddles a border."
+        tokenizer,  # text -> dict with "input_ids", as in transformers; called without special tokens
+    ) -> tuple[list[int], list[int]]:  # token ids; mask: 1 for the model's own tokens, otherwise 0
+        "Tokens of the text, segment by segment, so that no token crosses a border."
         ids, mask = [], []
         for text, who in self.segments:
             some = list(tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -109,17 +109,17 @@ class Rollout:
 
 # %% ../../nbs/12_baselines/12_search_r1.ipynb #9a122432
 async def rollout(
-    generate,  # async (text so far, calls still to come) -> a reply
-    search,  # async (query) -> what stands between the <information> tags
-    turns: int = 4,  # replies at most, before the one that has to be an answer (Jin et al., Sec. 4.1)
+    generate,  # async function (text so far, remaining calls) -> reply
+    search,  # async function (query) -> text between the <information> tags
+    turns: int = 4,  # maximum number of replies before the final one, which must be an answer (Jin et al., Sec. 4.1)
 ) -> Rollout:
-    "Think, search, read, until there is an answer."
+    "Loop of thoughts and searches until an answer."
     segments, searches, notes, answer = [], [], [], ""
     for left in reversed(range(turns + 1)):
         if not left: segments.append((CLOSING, "told"))
         said = await generate("".join(text for text, _ in segments), left)
         value, odd, kept = read_turn(said)
-        own = os.path.commonprefix([kept, said])  # a closing tag that was put in isn't the model's
+        own = os.path.commonprefix([kept, said])  # an inserted closing tag isn't the model's
         segments += [(own, "model")] + [(kept[len(own):], "told")] * (own != kept)
         notes += odd
         answer = value["answer"]
@@ -134,9 +134,9 @@ async def rollout(
 # %% ../../nbs/12_baselines/12_search_r1.ipynb #60e99eff
 def reward(
     done: Rollout,
-    golds,  # the question's gold answers
+    golds,  # gold answers of the question
 ) -> float:  # 0 or 1
-    "What Search-R1 is trained on: exact match of the final answer (Jin et al., Sec. 3.4)."
+    "Reward of Search-R1: exact match of the final answer (Jin et al., Sec. 3.4)."
     return em(done.answer, golds)
 
 # %% ../../nbs/12_baselines/12_search_r1.ipynb #b479953e
@@ -144,15 +144,15 @@ _AS_WRITTEN = tolerant(lambda reply: (reply, []), str)
 
 @dataclass(frozen=True)
 class SearchR1:
-    "Think, search, answer, on any model (Jin et al. 2025)."
-    turns: int = 4  # replies at most, before the one that has to be an answer
+    "Search-R1 with any model (Jin et al. 2025)."
+    turns: int = 4  # maximum number of replies before the final one, which must be an answer
     top_k: int = 3  # passages per search
-    own_text: bool = False  # go on behind the words as the model wrote them, as one that was trained so expects; else behind a tidy copy
+    own_text: bool = False  # continue the model's exact text, as a trained model expects; otherwise a normalised copy
 
     def __post_init__(self): check_fields(self, dict(turns=(1, 100), top_k=(1, 100)))
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "At most `turns` + 1 calls, one after the other. `UsageError` for an empty question."
+        "At most `turns` + 1 sequential calls. Raises a `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         nodes = [context.trace.add("question", text)]
         async def generate(written, left):

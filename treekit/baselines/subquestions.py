@@ -162,7 +162,7 @@ _NO_ANSWER = re.compile(r"""\W*(?:
     )?\W*""", re.I | re.X)
 
 def known_answer(answer: str) -> str:
-    "Answer, or '' if it says that there is none."
+    "Answer, or '' if the reply states that there is none."
     return "" if _NO_ANSWER.fullmatch(answer) else answer
 
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #3a6ec6d1

@@ -60,7 +60,7 @@ class TreeOfThoughts:
     distinct: Literal["turn", "action"] = "turn"  # criterion for duplicate turns: thought and action, or the action alone
     stop: Literal["finished", "gold"] = "finished"  # depth-first: stop at the first finished path, or at the first with the gold answer
     fallback: bool = True  # whether self-consistency answers if no path finishes, as in TreeRare's ReAct; False: the answer is empty
-    breadth: int = 2  # $b$, breadth-first: states kept per level
+    breadth: int = 2  # $b$, breadth-first: states per level
     examples: tuple[Example, ...] = ()  # solved examples for the final self-consistency, as in ReAct
 
     requires = ("wiki",)

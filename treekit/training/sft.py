@@ -161,7 +161,7 @@ def sft_loss(
     model,
     batch: list[Encoded],
 ):  # sum over the target tokens
-    "Cross-entropy loss (RDR², Eq. 5), summed over a batch."
+    "Cross-entropy loss (RDR², Eq. 5; SEARCH-R, Eq. 2), summed over a batch."
     import torch
     hidden = training_state(model, batch, [range(e.start - 1, len(e.tokens) - 1) for e in batch])
     logits = inner(model).get_output_embeddings()(hidden).float()

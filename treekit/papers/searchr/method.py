@@ -27,8 +27,8 @@ from .subquestions import SubQuestion, history_of, plan_steps
 async def generate_path(
     context: Context,
     question: str,  # $q$
-    node: Node,  # the path's
-    trained: bool = True,  # False: *w/o Dec.*, the answering model with Table 11's prompt
+    node: Node,  # of the path
+    trained: bool = True,  # False: the answering model with Table 11's prompt (*w/o Dec.*)
 ) -> list[str]:
     "Sub-questions $q_1, \\dots, q_n$ of a question, by the navigator (Sec. 2.3)."
     if trained: return await context.ask(NAVIGATE, node=node, role="navigator", question=question)
@@ -39,9 +39,9 @@ async def generate_path(
 async def plan_path(
     m: "SearchR",
     context: Context,
-    root: Node,  # the question's
+    root: Node,  # of the question
     question: str,  # $q$
-    path: list[str] | None = None,  # sub-questions; None: the navigator is asked for them
+    path: list[str] | None = None,  # sub-questions; None: from the navigator
 ) -> list[SubQuestion]:
     "Reasoning path of a question as steps (Sec. 2.3)."
     node = context.trace.add("path", "", parent=root)
@@ -72,9 +72,9 @@ async def reformulate(
     m: "SearchR",
     context: Context,
     step: SubQuestion,
-    history: list[SubQuestion],  # those that it builds on, answered
+    history: list[SubQuestion],  # answered sub-questions that it builds on
 ) -> str:
-    "Sub-question with earlier answers put in, if the model decides that it needs them (Sec. 2.5)."
+    "Sub-question rewritten with the earlier answers, if the model decides that it requires them (Sec. 2.5)."
     node = step.node
     known = dict(node=node, question=step.asked, history=history_of(history))
     if not any(s.answer for s in history if s.number in step.waits):
@@ -93,7 +93,7 @@ async def answer_subquestion(
     m: "SearchR",
     context: Context,
     step: SubQuestion,
-    history: list[SubQuestion],  # those that it builds on, answered
+    history: list[SubQuestion],  # answered sub-questions that it builds on
 ) -> None:
     "Answer of a sub-question: reformulate, retrieve, answer (Sec. 2.4, 2.5)."
     if history: step.asked = await reformulate(m, context, step, history)
@@ -104,7 +104,7 @@ async def answer_subquestion(
     step.node.data.update(queries=[step.asked], hits=rows, evidence=step.answer or UNFOUND, explanation=reply["explanation"])
 
 async def answer_path(m: "SearchR", context: Context, steps: list[SubQuestion]) -> None:
-    "Answers of all sub-questions, each as soon as those that it waits for are answered (Sec. 2.5)."
+    "Answers of all sub-questions, each as soon as those that it depends on are answered (Sec. 2.5)."
     tasks = []
     async def answer(step):
         for n in step.waits: await tasks[n]
@@ -125,15 +125,15 @@ class SearchR:
     "SEARCH-R: plan a reasoning path, answer its sub-questions from informative passages, integrate the answers (Sec. 2)."
     informative: int = 15  # passages by informativeness (Sec. 2.4, 3.1); 0: w/o QIR
     similar: int = 10  # passages by similarity (Sec. 2.4); 0: w/o dense retrieval in QIR
-    same_number: bool = False  # a path with 0 leaves its 15 or 10 places to the other
-    steps: Literal["paper", "all"] = "paper"  # of informativeness: the paper's, or those beyond it, too
-    fusion: Literal["lists", "reciprocal"] = "lists"  # of the two paths: the paper's, or by reciprocal ranks
-    refill: bool = True  # fill the place of a passage that both lists have; False: it is counted once, and fewer are read (Sec. 2.4)
-    masked: int | None = None  # a seed: one entity of each sub-question, drawn by it, is not seen (Table 7)
+    same_number: bool = False  # whether a ranking with 0 passages leaves its 15 or 10 places to the other
+    steps: Literal["paper", "all"] = "paper"  # of informativeness: the paper's, or with all extensions
+    fusion: Literal["lists", "reciprocal"] = "lists"  # of the two rankings: the paper's, or by reciprocal ranks
+    refill: bool = True  # replace duplicates of the two rankings by the next passage; False: fewer passages are read (Sec. 2.4)
+    masked: int | None = None  # random seed: hide one entity of each sub-question (Table 7)
     decomposer: Literal["navigator", "prompted"] = "navigator"  # "prompted": w/o Dec.
-    decide: Literal["model", "rule"] = "model"  # whether to rewrite a sub-question: a call, or if it refers to something
-    order: Literal["chain", "waves"] = "chain"  # a sub-question waits for all before it (Sec. 2.5), or for those that it refers to
-    max_steps: int = MOST_SUBQUESTIONS  # sub-questions of a path; further ones are cut
+    decide: Literal["model", "rule"] = "model"  # decision to rewrite a sub-question: by a call, or if it has a reference
+    order: Literal["chain", "waves"] = "chain"  # a sub-question waits for all earlier ones (Sec. 2.5), or for those that it refers to
+    max_steps: int = MOST_SUBQUESTIONS  # maximum number of sub-questions of a path
 
     def __post_init__(self):
         check_fields(self, dict(informative=(0, 1000), similar=(0, 1000), max_steps=(1, 50)))
@@ -141,7 +141,7 @@ class SearchR:
 
     @property
     def requires(self) -> tuple[str, ...]:
-        "The corpus, for informativeness, and the navigator."
+        "Required parts of a context: the corpus, for informativeness, and the navigator."
         return ("corpus",) * (self.informative > 0) + ("navigator",) * (self.decomposer == "navigator")
 
     @property
@@ -158,7 +158,7 @@ class SearchR:
         self,
         question: Question,
         context: Context,
-        path=None,  # sub-questions; None: the navigator is asked for them
+        path=None,  # sub-questions; None: from the navigator
     ) -> Prediction:
         "Answer a question along a reasoning path. Raises the errors of the models' clients; the trace holds the results so far."
         if not (text := question.question.strip()): raise UsageError("the question is empty")

@@ -19,7 +19,7 @@ def with_informativeness(
     question: str,
     hits: list,
 ) -> tuple[list[dict], list[str]]:
-    "Hit records with the entities behind their informativeness (Eqs. 8-10), or the reason for 0; and warnings."
+    "Hit records with the entities behind their informativeness (Eqs. 8-10), or the reason for a score of 0; and warnings."
     rows, owed = hit_records(hits), informative.explain(question, [h.passage for h in hits])
     for row, why in zip(rows, owed):
         row["informativeness"] = round(why.score, 4)
@@ -34,9 +34,9 @@ def with_informativeness(
 def retrieve_passages(
     m,  # a `SearchR`
     context: Context,
-    question: str,  # a sub-question, as it is asked
+    question: str,  # a sub-question, after its rewriting
 ) -> tuple[list, list[dict], list[str]]:  # hits in reading order, their records, warnings
-    "Passages of both retrieval paths: by informativeness and by similarity (Sec. 2.4)."
+    "Passages of both rankings: by informativeness and by similarity (Sec. 2.4)."
     informative_k, similar_k = m.shares
     if not informative_k:
         [hits] = context.retriever.search([question], similar_k)
