@@ -79,7 +79,7 @@ RANGES = dict(depth=(1, 8), width=(1, 20), iterations=(1, 10_000), exploration=(
 class ARISE(Readings, Scheduling):
     "Risk-adaptive tree search over reasoning states (Sec. 2, 3.1, App. B); where the paper is silent, as in the public code."
     value: Literal["risk", "vanilla", "verifier"] = "risk"  # value function of states (Table 3)
-    scorer: Literal["likelihood", "guess", "auto"] = "likelihood"  # of the risk; guess: F1 of a guessed question; auto: the first if supported
+    scorer: Literal["likelihood", "guess", "auto"] = "likelihood"  # of the risk; guess: F1 of a guessed question; auto: if supported
     depth: int = 4  # layers, including the final answer's (App. B.1)
     width: int = 5  # children of the root (App. B.1); one less at each level (code)
     iterations: int = 200  # rounds (Sec. 3.1)
