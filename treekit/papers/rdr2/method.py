@@ -25,18 +25,18 @@ from .routing_trace import note_counts, record_steps
 class RDR2(Reader):
     "Retrieve, route, read (Sec. 3)."
     iterations: int | None = None  # expansions of a document; None: 5 in the paper, 10 in the code
-    format: Literal["tag", "enclose"] = "tag"  # how the router writes its behaviours: [EXPAND] 4: …, or <expand>4: …</expand>
-    reading: Literal["paper", "code"] = "paper"  # where the two differ
+    format: Literal["tag", "enclose"] = "tag"  # format of the router's output: [EXPAND] 4: …, or <expand>4: …</expand>
+    reading: Literal["paper", "code"] = "paper"  # rules where the two differ
     routing: bool = True  # False: Retrieve-and-Read
-    structure: bool = True  # False: no headings, each passage is accepted or refused
-    similarity: bool = True  # False: a random heading is unfolded at first, instead of what is beside the retrieved passages
-    content: bool = True  # False: nothing is unfolded at first
-    refuse: bool = True  # False: whatever is shown must be answered with or expanded
-    views: Literal["passage", "document"] = "passage"  # the first subtrees
-    headings: bool = True  # a routed passage has the headings (and the heads of lists) above its nodes; False: as Table 11 prints it
-    fallback: bool = False  # read what was retrieved where routing left nothing
-    longest: int | None = 60_000  # characters of a subtree's text, about 15,000 tokens; what is farthest is left out; None: any
-    seed: int = 0  # of the random heading
+    structure: bool = True  # False: no headings; each passage is accepted or refused
+    similarity: bool = True  # False: a random heading's text is visible at first, instead of the text around the passages
+    content: bool = True  # False: no text is visible at first
+    refuse: bool = True  # False: the router has to answer or expand in each step
+    views: Literal["passage", "document"] = "passage"  # a first subtree for each of them
+    headings: bool = True  # include the headings (and list heads) above the answered nodes; False: as in Table 11
+    fallback: bool = False  # read the retrieved passages where routing selected nothing
+    longest: int | None = 60_000  # limit of a subtree's characters, about 15,000 tokens; None: no limit
+    seed: int = 0  # for the random heading
 
     def __post_init__(self):
         check_fields(self, top_k=0, seed=0)
@@ -70,9 +70,9 @@ class RDR2(Reader):
 # %% ../../../nbs/17_papers/5_rdr2/05_method.ipynb #91085d0c
 def first_steps(
     method: RDR2,
-    question: Question,  # its id goes into the seed of the random heading
+    question: Question,  # its id is part of the seed of the random heading
     group: Group,  # a document and the passages from it
-) -> list[RoutingStep]:  # one for each different subtree
+) -> list[RoutingStep]:  # one per distinct subtree
     "First steps of a document: the subtrees $s_0$ around its retrieved passages (Algorithm 1)."
     tree, places = group.tree, [nodes for nodes, _ in group.places]
     if not method.content: return [shortened(method, RoutingStep(RST(tree, ()), ()))]
@@ -91,7 +91,7 @@ def first_steps(
 def shown_text(
     method: RDR2,
     rst: RST,  # $s_t$
-) -> str:  # one line a node
+) -> str:  # one line per node
     "Text of a subtree for the router; *w/o structure* without headings."
     if method.structure: return rst.text
     kept = {0, *rst.visible}
@@ -114,9 +114,9 @@ def answered_nodes(
 async def ask_router(
     method: RDR2,
     question: Question,  # $q$
-    step: RoutingStep,  # gets its behaviours, its decision and its answers
+    step: RoutingStep,  # its behaviours, decision and answers are set
     context: Context,
-    document: Node,  # the document's record, below which the ledger puts the call
+    document: Node,  # node of the document, the parent of the step's node
 ) -> None:
     "Behaviours $b_t$ of the router for a subtree $s_t$, and its valid answers. Raises the errors of the model's client."
     step.node = Node(document.id, None, "routing", "")
@@ -133,9 +133,9 @@ async def route_document(
     question: Question,  # $q$
     group: Group,  # $d_i$ and the passages from it
     context: Context,
-    document: Node,  # the document's record
+    document: Node,  # node of the document
 ) -> Route:  # its `answers` are $c_{ro}^{(i)}$
-    "$c_{ro} = \\operatorname{Router}(q, d)$ (Eq. 2): waves of calls, until nothing is left to unfold."
+    "$c_{ro} = \\operatorname{Router}(q, d)$ (Eq. 2): waves of calls, until no expansion is pending."
     async def ask(step): await ask_router(method, question, step, context, document)
     route, wave = Route(group), first_steps(method, question, group)
     if method.similarity and method.content and method.views == "passage": route.twins = len(group.places) - len(wave)
@@ -175,7 +175,7 @@ async def routed_evidence(
     question: Question,  # $q$
     hits: list,  # $C_{re}$
     context: Context,  # with `documents`
-    root: Node,  # the question's record; gets the counts
+    root: Node,  # node of the question; the counts are added to it
 ) -> list[Passage]:  # $C_{ro}$
     "Group passages by document, route all documents concurrently, collect the routed passages (Eqs. 1, 2)."
     groups, interleaved = await asyncio.to_thread(grouped, hits, context.documents, method.rules)

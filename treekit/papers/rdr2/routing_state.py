@@ -20,22 +20,22 @@ from .router import RST, Decision, decide, nearest_part, random_heading, unfold
 @dataclass
 class Group:
     "Document with its retrieved passages $C_{re}^{(i)}$, or a passage without a document."
-    tree: DocumentTree | None  # $d_i$; None: the passage is in no document
+    tree: DocumentTree | None  # $d_i$; None: a passage without a document
     passages: list[Passage] = field(default_factory=list)  # in the order of retrieval
-    places: list = field(default_factory=list)  # of each passage: (its nodes, its distance as a share of its letters)
+    places: list = field(default_factory=list)  # for each passage (its nodes, its edit distance per character)
 
 # %% ../../../nbs/17_papers/5_rdr2/02_routing_state.ipynb #33975024
 def grouped(
-    hits: list,  # $C_{re}$: `Hit`s, the best first
-    documents,  # whose `of` gives a passage's tree
+    hits: list,  # $C_{re}$: ranked `Hit`s
+    documents,  # `of` returns a passage's tree
     rules=None,  # of the paper or of the public code; default: `PaperRules()`
-) -> tuple[list[Group], int]:  # in the order of their first passages; how many are interleaved
+) -> tuple[list[Group], int]:  # in the order of their first passages; number of interleaved passages
     "Passages grouped by document (Sec. 3.1), with their nodes in its tree (App. A.1)."
     rules = rules or PaperRules()
     groups, by_id, titles, last, interleaved = [], {}, set(), None, 0
     for passage in (h.passage for h in hits):
         tree = documents.of(passage)
-        key = tree and (tree.id, tree.title)  # not every source has ids
+        key = tree and (tree.id, tree.title)  # some sources have no ids
         if key in by_id: tree = by_id[key].tree
         elif tree: tree = rules.document(tree)
         if not (place := tree and locate(passage.text, tree)):
@@ -55,23 +55,23 @@ def grouped(
 class RoutingStep:
     "Step of the router: a subtree $s_t$ with the behaviours $b_t$."
     rst: RST  # $s_t$
-    matched: tuple[int, ...]  # what it was made for: a passage's nodes, or a heading's
-    above: "RoutingStep | None" = None  # the step whose output asked for it
-    heading: int | None = None  # what was unfolded
-    iteration: int = 0  # 0: from retrieval; else the how-manieth expansion
-    node: Node | None = None  # the call's record
-    behaviours: list | None = None  # $b_t$ as the router wrote it; None: it could not be read
-    decision: Decision | None = None  # the sound ones among them
-    answers: tuple[int, ...] = ()  # what goes into the routed passage
-    passed_over: dict = field(default_factory=dict)  # why a heading that was asked for wasn't unfolded -> how often
+    matched: tuple[int, ...]  # nodes of the passage or of the expanded heading
+    above: "RoutingStep | None" = None  # step that requested the expansion
+    heading: int | None = None  # expanded heading
+    iteration: int = 0  # 0: first subtree; else number of the expansion
+    node: Node | None = None  # record of the call
+    behaviours: list | None = None  # $b_t$ as parsed; None: collapsed output
+    decision: Decision | None = None  # valid behaviours
+    answers: tuple[int, ...] = ()  # nodes of the routed passage
+    passed_over: dict = field(default_factory=dict)  # reason why a requested heading was not expanded -> number
 
 # %% ../../../nbs/17_papers/5_rdr2/02_routing_state.ipynb #894407f0
 @dataclass
 class Route:
     "Routing of one document."
     group: Group
-    steps: list[RoutingStep] = field(default_factory=list)  # in the order in which they were asked
-    twins: int = 0  # passages whose subtree was another's
+    steps: list[RoutingStep] = field(default_factory=list)  # in the order of their calls
+    twins: int = 0  # passages with the same subtree as an earlier one
 
     @property
     def answers(self) -> tuple[int, ...]:
@@ -80,7 +80,7 @@ class Route:
 
     @property
     def unread(self) -> bool:
-        "Whether no output could be read."
+        "Whether all outputs collapsed."
         return bool(self.steps) and all(s.behaviours is None for s in self.steps) and not self.answers
 
 # %% ../../../nbs/17_papers/5_rdr2/02_routing_state.ipynb #01d7e0e4
@@ -88,7 +88,7 @@ def shortened(
     method,  # an `RDR2`
     step: RoutingStep,  # changed in place
 ) -> RoutingStep:
-    "Step with a subtree that the router can read: the part next to its nodes, of at most `longest` characters."
+    "Step with its subtree limited to `longest` characters, the part nearest to its nodes."
     if step.heading is not None: near = (step.heading,)
     else: near = step.matched if method.similarity else step.matched[:1]
     if method.structure: step.rst = nearest_part(step.rst, near, method.longest)
@@ -96,13 +96,13 @@ def shortened(
 
 # %% ../../../nbs/17_papers/5_rdr2/02_routing_state.ipynb #f567e0f3
 class Unfolding:
-    "Expansions of a document: which headings may still be unfolded (Sec. 3.2)."
+    "State of a document's expansions: the headings that can still be expanded (Sec. 3.2)."
 
     def __init__(
         self,
         method,  # an `RDR2`
         tree: DocumentTree,
-        first: list[RoutingStep],  # the steps before any expansion
+        first: list[RoutingStep],  # first steps, before any expansion
     ):
         self.method, self.tree, self.unfolded = method, tree, set()
         self.used, self.limit = 0, method.expansions if method.structure else 0
@@ -113,25 +113,25 @@ class Unfolding:
         return step.rst.visible
 
     def known(self, heading: int) -> bool:
-        "Whether the router has seen all of a heading's own text."
+        "Whether all of a heading's own text has been shown."
         own = self.tree.content(heading)
         return bool(own) and self.seen.issuperset(own)
 
     def own_text(self, heading: int) -> tuple[int, ...]:
-        "Content nodes that an expansion of a heading is about."
+        "Content nodes of an expanded heading."
         return self.tree.content(heading)
 
     def why_not(self, heading: int) -> str:
-        "\"seen\", \"limit\", or empty if the heading may be unfolded."
+        "Reason why a heading can't be expanded: \"seen\" or \"limit\"; empty if it can."
         if heading in self.unfolded or self.known(heading): return "seen"
         return "limit" if self.used >= self.limit else ""
 
     def next_step(
         self,
-        above: RoutingStep,  # whose output asks for the heading; a refusal is counted there
+        above: RoutingStep,  # step that requests the heading; a denied request is counted there
         heading: int,
-    ) -> RoutingStep | None:  # None: refused, or the heading has no text
-        "Step that unfolds a heading."
+    ) -> RoutingStep | None:  # None: denied, or a heading without text
+        "Step that expands a heading."
         if why := self.why_not(heading):
             above.passed_over[why] = above.passed_over.get(why, 0) + 1
             return None
@@ -143,19 +143,19 @@ class Unfolding:
         return step
 
     def next_wave(self, wave: list[RoutingStep]) -> list[RoutingStep]:
-        "Steps that unfold what the last wave's outputs ask for, in their order."
+        "Steps for the headings requested by the last wave, in the order of the requests."
         return [s for step in wave for heading in step.decision.expands if (s := self.next_step(step, heading))]
 
 # %% ../../../nbs/17_papers/5_rdr2/02_routing_state.ipynb #078b7bb4
 class PaperRules:
-    "Rules of routing in the paper, each a small function that the public code's rules may override."
+    "Rules of routing in the paper; the public code's rules override some of them."
     iterations = 5  # expansions of a document (Table 9)
     shows_ancestors = False  # w/o structure: the headings above a passage are shown
     accepts_whole = True  # w/o structure: one [ANSWER] accepts the whole passage
     unfolding = Unfolding
 
     def document(self, tree: DocumentTree) -> DocumentTree:
-        "Tree of a document: with a heading over its introduction (Table 12)."
+        "Tree of a document, with a heading for its introduction (Table 12)."
         return tree.with_introduction
 
     def passage_nodes(self, tree: DocumentTree, nodes: tuple[int, ...]) -> tuple[int, ...]:
@@ -165,7 +165,7 @@ class PaperRules:
     def random_steps(
         self,
         tree: DocumentTree,
-        seed: str,  # equal seeds, equal steps
+        seed: str,  # of the random choice
         passages: int,  # their number
     ) -> list[RoutingStep]:
         "First steps *w/o similarity* (Table 2): one random heading."
@@ -173,7 +173,7 @@ class PaperRules:
         return [RoutingStep(rst, rst.visible)]
 
     def format(self, prompt: Prompt, name: str) -> Format:
-        "Format by which the router's output is read."
+        "Format that parses the router's output."
         return prompt.format
 
     def decide(self, rst: RST, behaviours: list | None) -> Decision:
