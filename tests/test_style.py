@@ -68,7 +68,8 @@ def test_a_roles_look_and_a_models_marker_are_the_same_in_every_figure():
 def test_colours_come_from_the_table():
     "No hexadecimal colour but greys outside of `style`, apart from the style sheets of pages; palettes are for series that are no methods."
     files = [*(ROOT / "treekit/figures").glob("*.py"), *(ROOT / "treekit/papers").glob("*/*.py"),
-             *(ROOT / "nbs/16_figures").glob("*.ipynb"), *(ROOT / "nbs/17_papers").glob("*/*.ipynb"), *(ROOT / "nbs/reproduce").glob("*/*.ipynb")]
+             *(ROOT / "nbs/16_figures").glob("*.ipynb"), *(ROOT / "nbs/17_papers").glob("*/*.ipynb"),
+             *(ROOT / "nbs/reproduce").glob("*/*.ipynb")]
     own, by_position = {}, set()
     for path in (p for p in files if p.stem not in ("style", "05_style")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.suffix == ".ipynb" else []

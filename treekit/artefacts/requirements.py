@@ -436,8 +436,8 @@ def requirements_page(
              f"`treekit reproduce {paper} --profile paper --dry-run` runs every table with two made-up questions and names what "
              "would differ.")
     sections = [
-        ("Tables and figures", "Calls: of all models together. Totals are sums over the tables. A row that several tables share is asked once, "
-         "so a whole run takes less.",
+        ("Tables and figures", "Calls: of all models together. Totals are sums over the tables. A row that several tables "
+         "share is asked once, so a whole run takes less.",
          _table(("table", "printed numbers", "can be judged", "models", "calls"), list(_summary(paper)))),
         ("Models", "", _models_part(paper)),
         ("Questions and passages", "", _table(("file", "where", "what", "how", "for"), [

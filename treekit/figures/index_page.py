@@ -118,10 +118,10 @@ METRIC_NOTES = (  # names as in `METRIC_TYPES`, meaning
     (("EM", "F1"), "exact match of the answer with a gold answer, and the F1 of their tokens"),
     (("COVER-EM", "EM (covered)"), "a gold answer occurs in the answer"),
     (("F1 (facts)",), "F1 of the retrieved text and the supporting facts; no model is called (ARISE)"),
-    (("Success rate", "Pass@N gap"), "questions with a right answer; the gap is what the best of the tree's nodes adds to the chosen one (ARISE)"),
+    (("Success rate", "Pass@N gap"), "questions with a right answer; the gap: what the best node of the tree would add (ARISE)"),
     (("Recall",), "share of the gold answer's tokens in the answer (SEARCH-R)"),
     (("AR", "ER"), "share of a question's readings whose answer, or whose entity, the answer names (AmbigDocs)"),
-    (("STR-EM", "HIT", "Dis-F1", "Cla"), "long answers: short answers that occur, all of them, answers found for each reading, entailed claims"),
+    (("STR-EM", "HIT", "Dis-F1", "Cla"), "long answers: short answers that occur, all of them, answers for each reading, entailed claims"),
     (("ROUGE-L", "MAUVE"), "overlap with a reference text, and closeness of the two distributions of texts"),
     (("Pre", "REC", "R-5", "F1-5"), "lists of answers: precision and recall, also with five answers as full recall (QAMPARI)"),
     (("R.Val", "Ans"), "share of valid responses, and of answerable questions, by judges (Tree-of-Question)"),
@@ -135,7 +135,7 @@ def _metrics():
     for names, meaning in METRIC_NOTES:
         kind = METRIC_TYPES.get(names[0], MetricType("calls", "lower"))
         unit = dict(percent="0 to 100 %", points="0 to 10").get(kind.unit, kind.unit)
-        lines.append((", ".join(names), meaning, unit, dict(higher="higher", lower="lower").get(kind.direction, "neither")))
+        lines.append((", ".join(names), meaning, unit, "–" if kind.direction == "none" else kind.direction))
     return md_table(("metric", "meaning", "unit", "better"), lines)
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #idx00002

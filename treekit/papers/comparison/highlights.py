@@ -53,8 +53,8 @@ def _recall(folder):
     lines = [(md(d), printed.get(d, ""), _number(cell["BM25", d]), _number(cell["BM25, bridging", d]), cell["BM25", d]["n"])
              for method, d in cell if method == "BM25" and ("BM25, bridging", d) in cell]
     if not lines: return ""
-    text = ("**Recall.** Supporting passages among the first five, in percent. In print: HippoRAG's paper, 1,000 questions over its own corpora. The second "
-            "search looks for the pages that the first results name ([all numbers](real/retrieval.md)).")
+    text = ("**Recall.** Supporting passages among the first five, in percent. In print: HippoRAG's paper, 1,000 questions over its own "
+            "corpora. The second search looks for the pages that the first results name ([all numbers](real/retrieval.md)).")
     return f"{text}\n\n{md_table(('R@5', 'BM25 in print', 'BM25 here', 'with the second search', 'questions'), lines)}"
 
 def _refusals(folder):

@@ -59,14 +59,15 @@ def pairs_title(pairs: list[dict]) -> str:
     if not pairs: return "No printed score was run"
     above = sum(p["reproduced"] > p["published"] for p in pairs)
     comparable = sum(p["outcome"] in ("reproduced", "outside") for p in pairs)
-    return f"{comparable} of {len(pairs):,} scores {'is' if comparable == 1 else 'are'} from the printed experiment; {above:,} are above print"
+    verb = "is" if comparable == 1 else "are"
+    return f"{comparable} of {len(pairs):,} scores {verb} from the printed experiment; {above:,} are above print"
 
 def draw_pairs(
     pairs: list[dict],  # from `printed_pairs`
     named: int = 3,  # cells farthest from print that each panel names
     width: float = PAGE,  # inches
 ):  # matplotlib figure
-    "Printed against reproduced scores, one panel per paper. The cells farthest from print have a number, and their names are below the panel."
+    "Printed scores and this run's, one panel per paper. Cells farthest from print have a number; their names are below the panel."
     import matplotlib.pyplot as plt
     house_style()
     shown = [p for p in discover().values() if any(r["paper"] == p.name for r in pairs)]
@@ -122,7 +123,8 @@ def claim_effects(
         for v in judge_claims(Path(folder), paper.name):
             if v.outcome not in TESTED or v.same_as or None in (v.difference, v.low, v.high): continue
             if (factor := _factor_of(v.weakest, of, usual)) is None: continue
-            found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest, outcome=v.outcome, would_be=v.would_be,
+            found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest,
+                              outcome=v.outcome, would_be=v.would_be,
                               printed=None if v.printed is None else v.printed * factor, effect=v.difference * factor,
                               low=v.low * factor, high=v.high * factor))
     return found
@@ -211,7 +213,8 @@ def draw_deviations(
     fig, ax = plt.subplots(figsize=(width, 1.6 + (0.11 if narrow else 0.15) * max(1, len(names))))
     drawn = ax.imshow([[share.get((*name, f), 0) for f in facts] for name in names], cmap="Greys", vmin=0, vmax=1, aspect="auto")
     ax.set_xticks(range(len(facts)), facts, rotation=90, fontsize=4.5 if narrow else 6)
-    ax.set_yticks(range(len(names)), [f"{labels.get(p, p)}, {a.replace('_', ' ')}" for p, a in names], fontsize=4.5 if narrow else 6, parse_math=False)
+    said = [f"{labels.get(p, p)}, {a.replace('_', ' ')}" for p, a in names]
+    ax.set_yticks(range(len(names)), said, fontsize=4.5 if narrow else 6, parse_math=False)
     ax.grid(False)
     fig.colorbar(drawn, ax=ax, label="share of the artefact's cells", fraction=0.03, location="bottom" if narrow else "right")
     return fig
