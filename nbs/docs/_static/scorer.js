@@ -1,7 +1,7 @@
 // Order of search results: whole words before parts of words, titles before text, guides before notebooks and the API.
 const PLACES = [["tutorials/", 12], ["howto/", 12], ["explanation/", 12], ["reference/", 10], ["results/", 4], ["notebooks/", 3], ["api/", 2]];
 
-const Scorer = {
+var Scorer = {  // a var: searchtools.js, which is loaded before, declares one, too
   score: ([docname, title, anchor, description, score]) =>
     score + (PLACES.find(([place]) => docname.startsWith(place)) || ["", 0])[1],
   objNameMatch: 11,
