@@ -25,6 +25,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "treekit"
 html_static_path = ["_static"]
 html_css_files = ["treekit.css"]
+html_js_files = ["accessible.js"]
 html_logo = "_static/logo.svg"
 html_favicon = "_static/logo.svg"
 html_math_renderer = "mathml"
@@ -32,7 +33,7 @@ html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
-html_show_search_summary = True
+html_show_search_summary = False  # a summary is fetched, which a page from a disk must not do
 html_theme_options = dict(
     logo=dict(text="treekit"),
     header_links_before_dropdown=7,
