@@ -21,7 +21,7 @@ from typing import Any
 
 # %% ../nbs/00_config.ipynb #68254c30
 class UsageError(Exception):
-    "The user asked for something that can't be done; the message is one line that says what to do. Exit code 2."
+    "Request that can't be fulfilled; the message is one line with the remedy. Exit code 2."
 
 # %% ../nbs/00_config.ipynb #891028a9
 def nearest(
@@ -158,7 +158,7 @@ class RunOptions:
     parser_dir: Path | None = None  # folder of Stanza models; default: $TREEKIT_PARSER_DIR
     bwrap: str = ""  # path of bubblewrap; default: $TREEKIT_BWRAP
 
-    cassette: Path | None = None  # of a replay: only its calls answer, and no server is asked
+    cassette: Path | None = None  # of a replay: only its calls answer, and no server is called
     parses: Path | None = None  # database of a cassette's parses; while a cassette is packed: of the parses that are read
     parses_by: str = ""  # fingerprint of the Stanza package that made a cassette's parses
     vectors: Path | None = None  # database of a cassette's vectors; while a cassette is packed: of the vectors that are used
@@ -169,7 +169,7 @@ class RunOptions:
     owner: str = ""  # owning process (`treekit.utils.process_identity`), with which this process ends
     share: str = ""  # "2/4": this process is the second of four workers, and asks its part of the questions
     sealed: bool = False  # no connection to other machines
-    retrain: bool = False  # train models that come with the kit again
+    retrain: bool = False  # train the bundled models again
     about: dict = field(default_factory=dict)  # for the run's record (`treekit.experiments.run_records`): its artefact, a label, a parent
     command: dict = field(default_factory=dict)  # profile and settings of the command, for captions of tables and figures
 
@@ -240,10 +240,10 @@ def use_options(
         yield run_options()
 
 # %% ../nbs/00_config.ipynb #4aa509e3
-SHIPPED = "_shipped"  # the folder of an installed package that has what lies beside `treekit/` in a clone
+SHIPPED = "_shipped"  # the folder of an installed package with the files that a clone has next to `treekit/`
 
 def package_dir() -> Path:
-    "The folder of the kit's own modules, `treekit/`."
+    "Folder of the package `treekit`."
     return Path(find_spec("treekit").origin).resolve().parent
 
 # %% ../nbs/00_config.ipynb #610264da
@@ -256,7 +256,7 @@ def installed() -> Path:
 
 # %% ../nbs/00_config.ipynb #7c1e44d2
 def is_clone(folder: Path) -> bool:
-    "Whether a folder is a clone of the kit's repository."
+    "Whether a folder is a clone of the repository."
     return (folder / "settings.ini").exists() and (folder / "treekit").is_dir()
 
 # %% ../nbs/00_config.ipynb #a1f99299
@@ -276,7 +276,7 @@ def root() -> Path:
 def kit_path(
     *parts: str,  # "data", "prices.csv"
 ) -> Path:
-    "A file or folder that comes with the kit, or one's own in its place."
+    "Path of a bundled file or folder, or of the user's own replacement."
     own = root()
     mine = own.joinpath(*parts)
     return mine if is_clone(own) or is_laid(own) and mine.exists() else installed().joinpath(*parts)
@@ -285,7 +285,7 @@ def kit_path(
 def kit_files(
     *parts: str,  # of a folder: "data"
 ) -> dict[str, Path]:  # its path below the folder, with slashes -> the file, sorted
-    "All files of a folder that comes with the kit, one's own in their places."
+    "All files of a bundled folder, with the user's own replacements."
     own = root()
     top, mine = (own if is_clone(own) else installed()).joinpath(*parts), own.joinpath(*parts)
     found = sorted(p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file())
@@ -346,9 +346,9 @@ class Profile:
     parser: str = "bundled"  # "bundled", a folder, one from `treekit train parser`, a Stanza package; for passages also "spacy:MODEL"
     entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
     prompts: str = ""  # "printed": as the papers print them; or a TOML file with other wordings; empty: the kit's paraphrases
-    qa_judge: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model
-    nli_judge: str = "offline"  # what judges claim recall: "offline", the stand-in; or a model of entailment
-    mauve_model: str = "offline"  # what MAUVE compares texts by: "offline", the stand-in; or a language model
+    qa_judge: str = "offline"  # what judges Disambig-F1: "offline", the substitute; or a reading-comprehension model
+    nli_judge: str = "offline"  # what judges claim recall: "offline", the substitute; or a model of entailment
+    mauve_model: str = "offline"  # what MAUVE compares texts by: "offline", the substitute; or a language model
     n: int = 100  # questions per dataset
     seed: int = 0  # which of them, and the samples' indices
     concurrency: int = 16  # calls in flight at once
@@ -390,7 +390,7 @@ class Profile:
         return addresses(self.endpoint)
 
     def key(self) -> str | None:
-        "The key from the environment; a `UsageError` says which variable is missing."
+        "API key from the environment; a `UsageError` names a missing variable."
         if not self.api_key_env: return None
         if value := variable(self.api_key_env): return value
         raise UsageError(f"profile {self.name!r} needs a key: set the environment variable {self.api_key_env}; "

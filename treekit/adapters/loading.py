@@ -22,7 +22,7 @@ from ..config import UsageError, choose, missing_library, nearest
 def names_pipeline(
     spec: str,  # a word of the command line
 ) -> bool:
-    "Whether a word names a pipeline, and not a method of the kit."
+    "Whether an argument names a pipeline, and not a method of a paper."
     return ":" in spec or spec.endswith(".py")
 
 # %% ../../nbs/17_adapters/08_loading.ipynb #fa2205d1

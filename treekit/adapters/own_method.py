@@ -80,7 +80,7 @@ def _note_usage(usage, own):
         count = usage.get(name, 0)
         if type(count) is not int or count < 0: raise UsageError(f"'usage' has no count of {name}: {str(count)[:40]!r}")
         setattr(own.context.usage, name, getattr(own.context.usage, name) + count)
-    for _ in range(min(usage.get("calls", 0), 1000)): own.context.clock.tick()  # taken as sequential, since nothing says otherwise
+    for _ in range(min(usage.get("calls", 0), 1000)): own.context.clock.tick()  # taken as sequential by default
 
 # %% ../../nbs/17_adapters/02_own_method.ipynb #7536c342
 class PipelineFailed(UsageError):

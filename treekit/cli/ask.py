@@ -26,10 +26,10 @@ class Answer:
     record: dict  # plain values: method, question, answer, error, calls, tokens, …
     trace: Trace
     usage: Usage
-    model: str  # who replied, and who was asked where that is another
+    model: str  # the model that replied, and the requested one if it differs
     corpus: str  # in words
     index: Usage | None  # what the method made of the passages before, if it does such a thing
-    stored: bool = False  # it was in the store: nothing was asked
+    stored: bool = False  # cached: no call was made
     unfounded: str = ""  # why nothing in the passages answers it
     prompts: tuple = ()  # names of the method's prompts whose templates the profile replaced
 
@@ -78,7 +78,7 @@ def passages_of(
     dataset: str,  # whose corpus
     profile: Profile,
 ) -> list:  # of `Passage`
-    "`load_corpus`, kept on disk where it is the world's."
+    "`load_corpus`, cached on disk for the synthetic corpus."
     from treekit.core.types import Passage
     from treekit.experiments.resources import load_corpus
     if not profile.synthetic: return load_corpus(dataset, profile.data, seed=profile.seed)
@@ -100,7 +100,7 @@ def own_dataset(
     from treekit.language.morphemes import korean_question
     if profile.data == "real": return "all"
     korean = korean_question(question) and not profile.data.startswith("hub") and "komultihop" in datasets(profile.data)
-    return "komultihop" if korean else "hotpotqa"  # the hub has no Korean set: the world would stand in
+    return "komultihop" if korean else "hotpotqa"  # the hub has no Korean set: the synthetic one would replace it
 
 # %% ../../nbs/25_cli/08_ask.ipynb #7c02a1fc
 def own_corpus(
@@ -136,10 +136,10 @@ def _searched(method, profile, passages):
 
 # %% ../../nbs/25_cli/08_ask.ipynb #9319a455
 NOT_FOUND = "not found in these passages"
-_NOTHING = ("", "unknown", "알 수 없음", "don't know", "i don't know", "not enough information")  # how a reader without an answer says so
+_NOTHING = ("", "unknown", "알 수 없음", "don't know", "i don't know", "not enough information")  # how a reader reports that it has no answer
 
 def _unfounded(question, reply, profile, searched):
-    "Why nothing in the real sample answers a question that was asked offline; empty: something may, or it is another source's."
+    "Reason why the real sample can't answer an offline question; empty: it may, or the source is another one."
     from treekit.retrieval.bm25 import BM25
     from treekit.retrieval.answerability import AnswerabilityIndex
     if not profile.offline or profile.data != "real": return ""
@@ -149,14 +149,14 @@ def _unfounded(question, reply, profile, searched):
 
 # %% ../../nbs/25_cli/08_ask.ipynb #97dbc997
 def _who(trace, asked, profile):
-    "Who replied, by the stored calls; another than who was asked is named with that one."
+    "Model that replied, by the saved calls; with the requested model if it differs."
     from treekit.experiments.costs import store_of
     with store_of(profile) as store: replies = store.calls([key for node in trace.nodes for key in node.calls])
     names = ", ".join(dict.fromkeys(c.model for c in replies.values() if c.model))
     return f"{names} (asked: {asked})" if names not in ("", asked) else asked
 
 def _check(question):
-    "A line for what is no question, before anything is parsed or asked."
+    "Error message for an invalid question, before anything is parsed or called."
     if not question.strip(): raise UsageError("the question is empty")
     if (n := len(question)) > LONGEST_QUESTION: raise UsageError(f"the question has {n:,} characters; {LONGEST_QUESTION:,} are the most")
     try: question.encode()

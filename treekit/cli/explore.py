@@ -19,7 +19,7 @@ import click
 @click.option("--html", "page", metavar="FILE", help="Write one HTML file that needs no server and no network, instead of serving a page.")
 @click.option("--notes", metavar="FILE",
               help="Write the annotations of the run as CSV, or as JSON if FILE ends in .json, and serve nothing.")
-@click.option("--list", "listing", is_flag=True, help="List the runs that are kept, and serve nothing.")
+@click.option("--list", "listing", is_flag=True, help="List the saved runs, and serve nothing.")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of this machine.  [default: any that is free]")
 @click.option("--no-browser", is_flag=True, help="Print the address only. Without a display nothing else is done.")
@@ -28,7 +28,7 @@ def explore_command(run, other, page, notes, listing, profile, port, no_browser,
     """Walk through a run's trees in the browser: every node with its prompt, reply, passages and cost.
 
     \b
-      treekit explore --list                  the runs that are kept
+      treekit explore --list                  the saved runs
       treekit explore                         serve them all, and open the newest; in a new folder, make an example first
       treekit explore 3f2a                    serve them all, and open this one
       treekit explore treerare/table1         the newest run that was made for this table

@@ -25,10 +25,10 @@ EXPORT_FORMATS = ("parquet", "inspect", "otlp", "eval-results", "latex")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def export_runs_command(what, form, out, tables, send, profile, as_json):
-    """Write kept runs as open data: what was asked, answered, called and paid, one row each.
+    """Write saved runs as open data: questions, answers, calls and costs, one row each.
 
     \b
-      treekit explore --list                            the runs that are kept
+      treekit explore --list                            the saved runs
       treekit export                                    the newest, as Parquet: questions, predictions, calls, nodes, cells
       treekit export treerare/table1 --tables figures/offline
       treekit export treerare/table1 --tables figures/offline --to latex        booktabs, and a bibliography
@@ -38,8 +38,8 @@ def export_runs_command(what, form, out, tables, send, profile, as_json):
       treekit export 3f2a --to eval-results             .eval_results/*.yaml of a model's page; published questions only
       duckdb -c "SELECT method, avg(value) FROM 'exports/treerare-table1/predictions.parquet' GROUP BY 1"
 
-    RUN is a name from the list, or its beginning; an artefact's name stands for the runs that its table was made from.
-    nbs/explore/sql.ipynb asks twelve questions of these files. Models' words are in them as they came: never evaluate them.
+    RUN is a name from the list, or its beginning; an artefact's name selects the runs that its table was made from.
+    nbs/explore/sql.ipynb runs twelve queries on these files. They have the models' replies unchanged: never evaluate them.
     """
     from treekit.explorer.runs import open_store
     from treekit.exports.selecting import selected

@@ -25,16 +25,16 @@ import click
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, likewise: model=…, endpoint=…")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def report_command(what, out, cassette, doi, tables, profile, n, seed, data, sets, as_json):
-    """Write one archive that says what was run and what came of it, for others to check.
+    """Write one archive with a run's settings and results, for others to verify.
 
     \b
       treekit reproduce treerare
       treekit report treerare --cassette
       treekit verify treerare-report.zip             there, or anywhere else
 
-    It holds a report (Markdown and JSON): what ran, facts of the run, claims with verdicts, differences from print, costs, versions,
+    It holds a report (Markdown and JSON): what ran, provenance, claims with verdicts, differences from print, costs, versions,
     the SHA-256 of each module, notebook, table and data file, and a checklist in the terms of ACM's badges and NeurIPS, each answer
-    computed from facts; and the tables. No path and no host of this machine is in it. The cassette has questions and models' words.
+    computed from the provenance; and the tables. It has no path and no host name. The cassette has questions and models' replies.
     """
     from treekit.artefacts.catalog import assigned
     from treekit.reports.report import ways_in_words, write_report

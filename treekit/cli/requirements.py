@@ -23,7 +23,7 @@ def requirements_command(paper, write, again, sample):
 
     \b
       treekit requirements arise                 the page, in Markdown
-      treekit requirements arise --write         save it beside the paper's printed numbers
+      treekit requirements arise --write         save it with the paper's printed numbers
       treekit requirements arise --measure       count the calls again first: for new code, or a paper of your own
     """
     from treekit.artefacts.requirements import measure, page_path, requirements_page, save_costs, save_page

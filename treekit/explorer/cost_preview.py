@@ -21,11 +21,11 @@ from .overrides import given_again, switched_run
 
 # %% ../../nbs/19_explorer/07_cost_preview.ipynb #c429a175
 class StoreFirst:
-    "A stand-in that costs nothing, for what a store doesn't have."
+    "Free substitute model, for calls that a run store doesn't have."
 
     def __init__(
         self,
-        chat: Any,  # the stand-in
+        chat: Any,  # the substitute
         store: Store,
     ):
         self.chat, self.store = chat, store
@@ -50,7 +50,7 @@ class CostEstimate:
     "What a changed run would take."
     rows: int  # questions
     tried: int  # of them
-    calls: float  # all that would be asked for
+    calls: float  # all calls that would be made
     low: float  # their 95 % interval
     high: float
     found: float  # of the calls, those that the store has
@@ -64,7 +64,7 @@ class CostEstimate:
         return CostEstimate(**both)
 
 def _stand_in(profile, role):
-    "Who stands in for another model that routes or takes questions apart; None: who answers does it."
+    "Substitute for a separate router or navigator; None: the answering model does it."
     named = getattr(profile, role)
     return substitute_for(load_profile(named), role) if named else None
 
@@ -79,7 +79,7 @@ def try_switch(
     chat: Any = None,  # who would answer; default: the profile's model
     **given,  # of the session: watch
 ) -> CostEstimate:
-    "Ask a few questions as they would be asked, of a model that costs nothing, and count."
+    "Run a few questions with a free model, and count calls and tokens."
     from treekit.experiments.run import run
     changed, asked, profile = switched_run(opened, method, fields, settings, n)
     order = {d: spread_out(qs) for d, qs in asked.items()}

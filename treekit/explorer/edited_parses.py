@@ -88,7 +88,7 @@ class EditedAnnotations:
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #e9dc4714
 class _EditedInformativeness(Informativeness):
-    "Over edited trees: the index is made in memory, and not kept."
+    "Retriever over edited trees: the index is built in memory and not saved."
 
     @functools.cached_property
     def _index(self):
@@ -139,5 +139,5 @@ def drawn_passage(
     return dict(text=text, sentences=made)
 
 def _places(words, name):
-    "Where a name stands among words."
+    "Position of a name among words."
     return [range(i, i + len(name)) for i in range(len(words) - len(name) + 1) if words[i:i + len(name)] == name] if name else []

@@ -76,7 +76,7 @@ def whole_font() -> dict:  # font (base64) and range, as a style sheet has it; o
 def font_of(
     text: str,
 ) -> tuple[str, str]:  # a style sheet, empty where there is no Hangul; a note, where there is no font
-    "The Hangul of a text as a font of its own."
+    "Font with the Hangul letters of a text."
     if not (letters := hangul_of(text)): return "", ""
     if not (found := kept_cut(letters)): return "", NO_FONT
     return (f"/* The font below has letters of NanumGothic.\n\n{font_licence()}*/\n"

@@ -17,7 +17,7 @@ from ..llm.prices import BudgetExceeded
 # %% ../../nbs/19_explorer/08_jobs.ipynb #5e718325
 @dataclass
 class Job:
-    "Something that runs beside the page."
+    "Background job of a page."
     id: str
     title: str
     state: str = "running"  # done, failed, stopped
@@ -25,11 +25,11 @@ class Job:
     part: str = ""  # which of several runs
     found: dict = field(default_factory=dict)  # what came of it, as far as it is there
     error: str = ""
-    halt: bool = False  # somebody wants it to stop
+    halt: bool = False  # a stop was requested
     thread: Any = None
 
     def watch(self, told: dict):
-        "For `RunOptions.watch`: notes how far the run is, and ends it when somebody wants that."
+        "For `RunOptions.watch`: records the progress of the run, and ends it on request."
         self.told = told
         if self.halt and self.state == "running":
             self.state = "stopped"
@@ -41,7 +41,7 @@ class Job:
 
 # %% ../../nbs/19_explorer/08_jobs.ipynb #d0ff09ba
 class Jobs:
-    "What a page has asked for."
+    "Jobs of a page."
 
     def __init__(self): self.jobs, self.lock = {}, threading.Lock()
 

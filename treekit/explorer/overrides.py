@@ -32,7 +32,7 @@ def fields_of(
     return [one(f) for f in dataclasses.fields(method) if f.init]
 
 def _comments(cls):
-    "What stands behind each field in the source, also of the classes that it comes from."
+    "Comments of the fields in the source, including those of base classes."
     sources = [inspect.getsource(c) for c in reversed(cls.__mro__) if dataclasses.is_dataclass(c)]
     found = (re.match(r"\s+(\w+: .*?)  # (.+)$", line) for source in sources for line in source.splitlines())
     return {name: m[2] for m in found if m for name in re.findall(r"(\w+): ", m[1])}
@@ -80,7 +80,7 @@ def switch(
     n: int | None = None,  # its first questions only
     **given,  # of the session: chat, budget, watch
 ) -> OpenRun:
-    "Run a method's questions again with something changed; kept as a run of its own."
+    "Run a method's questions again with overrides; saved as a separate run."
     from treekit.experiments.run import run
     changed, asked, profile = switched_run(opened, method, fields, settings, n)
     words = ", ".join(f"{k}={v}" for k, v in (fields | settings).items()) or "again"
@@ -110,13 +110,13 @@ def sweep_field(
     field: str,
     values: list,
     n: int | None = None,  # its first questions only
-    after: Callable = lambda point: None,  # is told each point when it is there
+    after: Callable = lambda point: None,  # called with each point when it is ready
     *,
     fields: dict = {},  # other fields that are changed, too
     settings: dict = {},  # of the profile
     **given,  # of the session: chat, budget, watch
 ) -> list[SweepPoint]:
-    "A field over values: each a kept run."
+    "Sweep of a field over values: each is a saved run."
     points, unknown = [], [v for v in values if v is None]
     if not values or unknown: raise UsageError(f"a sweep of {field} needs its values")
     for value in values: switched_run(opened, method, fields | {field: value}, settings, n)  # all are looked at before anything runs

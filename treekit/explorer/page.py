@@ -28,7 +28,7 @@ def asset(name: str) -> str:
 
 # %% ../../nbs/19_explorer/11_page.ipynb #01406dd8
 def script_safe(value) -> str:  # JSON
-    "A value as JSON that can stand inside a script element."
+    "Value as JSON that is safe inside a script element."
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for sign in "<>&": text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

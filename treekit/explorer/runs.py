@@ -41,7 +41,7 @@ def first_wrong(row: Row, trace: Trace) -> dict:  # kind, node (an id, or None),
 
 # %% ../../nbs/19_explorer/02_runs.ipynb #c13b0637
 class OpenRun:
-    "A kept run over its store."
+    "Saved run with its run store."
 
     def __init__(self, store: Store, kept: RunRecord):
         self.store, self.kept, self._traces, self._lines = store, kept, {}, {}
@@ -54,7 +54,7 @@ class OpenRun:
 
     @functools.cached_property
     def rows(self) -> list[Row]:
-        "The answers, in the run's order. One that is no longer in the store has an error that says so."
+        "Answers, in the run's order. An answer that is no longer in the run store has an error message."
         return [self._row(*said) for said in self.kept.rows]
 
     def _row(self, method, dataset, id, key, error):
@@ -120,7 +120,7 @@ def _golds_of(q): return [" / ".join(group) for group in ([p.answers for p in q.
 
 # %% ../../nbs/19_explorer/02_runs.ipynb #c9cc7a5b
 class RunData:
-    "The passages and documents of a run, looked up by id; loaded when first asked for."
+    "The passages and documents of a run, looked up by id; loaded on first use."
 
     def __init__(self, kept: RunRecord): self.kept, self._corpora, self._glosses = kept, {}, {}
 

@@ -17,7 +17,7 @@ from ..papers.plugin import discover, resolve
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #7f5c7743
 def _preorder(trace):
-    "The nodes, each before its children; and how many stand above each."
+    "Nodes in pre-order, and the depth of each."
     below = {}
     for node in trace.nodes: below.setdefault(node.parent, []).append(node)
     order, depths, waiting = [], [], [(n, 0) for n in reversed(below.get(None, []))]
@@ -66,11 +66,11 @@ def outline(
 def _kind(node): return str(node.data.get("type") or node.kind) + (f" {node.data['number']}" if "number" in node.data else "")
 
 def _spans(nodes):
-    "Where each phrase stands in the question: place -> [start, end]."
+    "Position of each phrase in the question: place -> [start, end]."
     return {str(i): n.data["span"] for i, n in enumerate(nodes) if "span" in n.data}
 
 def _links(nodes, place):
-    "What waits for whose answer, beside the tree: [from, to] by place."
+    "Dependencies between answers, in addition to the tree: [from, to] by place."
     numbered = {(n.parent, n.data["number"]): place[n.id] for n in nodes if "number" in n.data}
     wanted = [(i, n.parent, number) for i, n in enumerate(nodes) for number in (*n.data.get("needs", ()), *n.data.get("depends_on", ()))]
     return [[numbered[parent, number], i] for i, parent, number in wanted if (parent, number) in numbered]
@@ -114,7 +114,7 @@ def marked(
     text: str,
     words: list[str],  # what to look for, whatever its case
 ) -> list[list[int]]:  # [start, end], in order, none inside another
-    "Where words stand in a text."
+    "Positions of words in a text."
     low, found = text.lower(), []
     if len(low) != len(text): low = text  # a letter whose lower case is longer
     for word in (w.lower() for w in words):

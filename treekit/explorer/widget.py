@@ -84,10 +84,10 @@ def _still(api, name, second, row):
     return Framed(page_of(api, names, other=second if len(names) > 1 else "", row=row))._repr_html_()
 
 def explore(
-    run: Results | str = "last",  # results of `treekit.experiments.run`, or a kept run's name
+    run: Results | str = "last",  # results of `treekit.experiments.run`, or a saved run's name
     other: Results | str = "",  # another, to compare with
     *,
-    store: Store | None = None,  # where they are kept; default: the profile's
+    store: Store | None = None,  # where they are saved; default: the profile's
     profile: str = "offline",
     row: int | None = None,  # an answer to open
 ) -> Any:  # a widget
