@@ -144,7 +144,7 @@ def compare(
     fields: dict = {},  # fields of the methods
     **session,  # as for `run`
 ) -> Comparison:
-    "Answer the same questions with each method, and compare the answers. What is stored isn't asked again."
+    "Answer the same questions with each method, and compare the answers. Saved answers are reused."
     methods = compared_methods(list(names), profile, fields)
     questions = compared_questions(profile, only)
     results = run(methods, questions, profile, about=dict(label=f"compare {' '.join(methods)}"), **session)

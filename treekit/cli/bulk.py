@@ -95,6 +95,6 @@ for _name, _about in _JOBS.items(): bulk_command.add_command(_command(_name, *_a
 @click.argument("folder", metavar="DIR")
 @click.option("--corpus", default="", metavar="FILE", help="For vectors: the passages that they are of.")
 def import_command(folder, corpus):
-    "Put a finished folder DIR's results where the kit looks for them: nothing of it is made again."
+    "Import the results of a finished folder DIR, so that they are not computed again."
     from treekit.bulk.import_results import import_results
     click.echo(f"{import_results(folder, corpus):,} results are kept")

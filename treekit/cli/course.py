@@ -68,7 +68,7 @@ def _say(as_json, facts, line): click.echo(json.dumps(facts, ensure_ascii=False)
 @click.option("--kit", is_flag=True, help="With the kit's own assignments instead of the two small ones.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def init_command(folder, kit, as_json):
-    """Create a course in DIR: roster.csv, settings.toml with due dates, and two small assignments, or with --kit the kit's own."""
+    """Create a course in DIR: roster.csv, settings.toml with due dates, and two small assignments, or with --kit the bundled ones."""
     from treekit.classroom.course_template import create_course
     course = create_course(Path(folder), kit)
     names, shown = course.assignments(), os.path.relpath(course.folder)
@@ -105,7 +105,7 @@ def check_command(assignments, course, sources, sandbox, as_json):
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Students at a time.  [default: one per core]")
 @click.option("--prepare", is_flag=True, help="Only generate the students' corpora, about half of the time; hand out nothing.")
 def release_command(assignment, course, sources, as_json, students, jobs, prepare):
-    """Make a folder for each student, with a corpus of its own, and the answer keys for the teacher; refuse if anything leaks."""
+    """Make a folder for each student, with its own corpus, and the answer keys for the teacher; refuse if anything leaks."""
     from treekit.classroom.release import prepare_worlds, release_assignment
     chosen = _course(course, sources, assignment)
     at = chosen, assignment, _chosen(chosen, students), jobs or os.cpu_count() or 1
@@ -302,7 +302,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def serve_command(course, profile, calls, student_budget, budget, sets, host, port):
     """Let the students of roster.csv ask a real model, each within a quota. Stop it with Ctrl-C; the counts stay.
 
-    What was asked before, by anybody and in the same words, is answered from the store and costs nothing.
+    Repeated requests, of any student and in the same words, are answered from the run store at no cost.
     """
     from treekit.classroom.model_server import ModelHandler, ModelServer
     from treekit.classroom.quotas import Quota
@@ -341,7 +341,7 @@ def tokens_command(course, address, student, as_json):
 @_folder
 @_json
 def usage_command(course, as_json):
-    """What each student has asked the class's model."""
+    """Requests of each student to the class's model."""
     from dataclasses import asdict
     from treekit.classroom.quotas import pseudonym, spent_by
     from treekit.config import UsageError
@@ -359,7 +359,7 @@ def usage_command(course, as_json):
 @click.argument("file")
 @_json
 def export_replies_command(course, file, as_json):
-    """Write all replies of the class's model into FILE, a cassette to hand out. It doesn't say who asked."""
+    """Write all replies of the class's model into FILE, a cassette for distribution. It has no names of students."""
     from treekit.classroom.model_server import pack_words
     n = pack_words(_course(course), Path(file))
     facts = dict(file=file, replies=n, megabytes=round(Path(file).stat().st_size / 1e6, 2))

@@ -26,7 +26,7 @@ def docs_command(context, out, figures, trees, jobs):
       treekit docs --out DIR --trees 20
 
     Tutorials, guides, commands, settings, notebooks with their committed outputs, the API, and a page for each table and
-    figure: beside print, with its claims, its command, and the questions and trees behind its cells. Nothing is run. Every
+    figure: compared with print, with its claims, its command, and the questions and trees behind its cells. Nothing is run. Every
     link is followed; a dead one gives exit code 1.
     """
     from treekit.artefacts.catalog import absent

@@ -19,7 +19,7 @@ from ..config import UsageError
 @click.option("--assignments", metavar="DIR", help="Assignments with their solutions, for who grades.  [default: as students get them]")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def init_folder_command(folder, assignments, as_json):
-    """Write a working folder DIR: the kit's notebooks and profiles, to run and to change.
+    """Write a working folder DIR: the bundled notebooks and profiles, to run and to change.
 
     \b
       treekit init work
@@ -62,7 +62,7 @@ init_command.add_command(init_folder_command)
 @click.option("--label", default="", metavar="LABEL", help="As the paper prints its method.  [default: the name with a capital letter]")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def init_paper_command(name, folder, label, as_json):
-    """Write a package NAME for a paper of your own: it works as it stands, and is found once it is installed.
+    """Write a package NAME for a paper of your own: it works unchanged, and is found once it is installed.
 
     \b
       treekit init paper lookstwice
@@ -90,7 +90,7 @@ def init_paper_command(name, folder, label, as_json):
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, as it was run: model=…, endpoint=…")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def pack_command(file, what, profile, questions, n, seed, data, sets, as_json):
-    """Write what a run has asked into FILE, to replay it elsewhere without a key.
+    """Write the calls of a run into FILE, to replay it elsewhere without an API key.
 
     \b
       treekit cassette pack table1.cassette treerare/table1 --profile openai --only 20
@@ -98,7 +98,7 @@ def pack_command(file, what, profile, questions, n, seed, data, sets, as_json):
       treekit cassette pack all.cassette --profile openai              everything in the profile's store
 
     With artefacts FILE holds only what their replay reads, compressed: calls, parses, and questions and passages that don't come with the
-    kit. They are replayed once for that, from the store: nobody is asked.
+    kit. They are replayed once for that, from the run store: no model is called.
     """
     if questions and not what: raise UsageError("--only goes with artefacts: treekit cassette pack FILE PAPER/ARTEFACT --only …")
     from treekit.artefacts.cassette_packing import pack_run

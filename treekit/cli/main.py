@@ -76,7 +76,7 @@ class _Main(click.Group):
         except ModuleNotFoundError as e:
             if not (line := missing_library(e.name or "")): raise
             _fail(line, 2)
-        except BrokenPipeError:  # `treekit list | head`: nobody reads on
+        except BrokenPipeError:  # `treekit list | head`: the pipe is closed
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
         except OSError as e: _fail(f"{e.strerror or type(e).__name__}: {e.filename or e}", 1)  # a full disk, a folder that can't be written
@@ -153,20 +153,20 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
       treekit reproduce treerare --profile vllm --workers 4    four processes, each with a quarter of the questions
       treekit reproduce treerare --profile vllm --dry-run      what starts, what is missing, what it would cost
 
-    Each artefact leaves a CSV, a Markdown and an HTML table or a PNG and an SVG figure, in which the reproduced number stands
-    beside the published one. The executed notebooks are kept under .treekit/runs. Kill it at any time and start it again: what
-    was answered is not asked again. What would come out the same is not run again, and is said to be unchanged.
+    Each artefact leaves a CSV, a Markdown and an HTML table or a PNG and an SVG figure, with the reproduced and the published
+    numbers. The executed notebooks are saved under .treekit/runs. A run can be killed at any time and started again: saved answers
+    are reused. Artefacts with unchanged inputs are not run again, and are listed as unchanged.
 
     A run with other settings than the profile's (--n, --seed, --set, --model, --data) is written to a separate folder, which the last line
     names; `treekit claims --out DIR` and `treekit list --profile NAME` read it. The results in figures/offline, which come with the
     clone, are written by the default settings, or with --commit.
 
     A dry run replaces the model, the hub, Wikipedia and prebuilt indexes with mocks: no API key, no network, no weights are needed.
-    --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A dry
-    run that was stopped goes on where it was. What is only missing here is listed, and is no failure.
+    --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A stopped
+    dry run resumes. Requirements that are only missing on this machine are listed, and are no failure.
 
-    --jobs is the number of notebooks at a time, in one process group over one store. --workers is the number of processes that share
-    out the questions of each notebook. Every command uses the two words like this; `treekit train --processes` is the number of
+    --jobs is the number of notebooks at a time, in one process group over one store. --workers is the number of processes that shard
+    the questions of each notebook. Every command uses the two words like this; `treekit train --processes` is the number of
     processes that train one model together, one for each GPU.
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
@@ -364,9 +364,9 @@ def claims(paper, profile, out, as_json):
       treekit claims                        all papers
       treekit claims arise --profile openai
 
-    Reads the tables that `reproduce` has written, and asks nothing. If every table has the scores of its questions, the tests are
+    Reads the tables that `reproduce` has written, and calls no model. If every table has the scores of its questions, the tests are
     paired, and claims.csv, .md and .html are written there. Tables that come with a clone have no scores: then the outcomes in the
-    claims.csv beside them are shown. Without either, the cells' intervals decide, and nothing is written.
+    claims.csv next to them are shown. Without either, the cells' intervals decide, and nothing is written.
     """
     from treekit.figures.claims import judge_claims
     from treekit.figures.claims_page import save_claims, saved_claims, scores_are_complete, summary_of
@@ -411,9 +411,9 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
       treekit estimate treerare/table1 --profile openai --n 500
       treekit estimate toq treerare --profile openai --data ../shared/data
 
-    Each artefact's own notebook runs over its own questions and passages; a few questions are asked, of the offline model. Replies are
-    taken to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
-    asks as many questions as it does in a run.
+    Each artefact's own notebook runs over its own questions and passages; a few questions are run, with the offline model. Replies are
+    assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
+    uses as many questions as in a run.
     """
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     p = profile_of(profile, given, wanted)

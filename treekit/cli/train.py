@@ -35,7 +35,7 @@ def train_command():
       treekit train navigator --preset 8B --profile openai --export verl    data, reward and settings for PPO with verl
       treekit train parser --treebanks DIR
 
-    Stop it at any time and start it again: what was asked is in the store, what was trained is kept, and it comes to the same weights.
+    Stop it at any time and start it again: replies and trained models are saved, and the final weights are the same.
     """
 
 def _common(role):

@@ -111,7 +111,7 @@ class RunReader:
 
 # %% ../../nbs/19_explorer/10_api.ipynb #05b73ac7
 def _gloss_details(found, gloss):
-    "Put English beside a node's Korean: its text, facts, passages and replies."
+    "Add English translations to a node's Korean text, facts, passages and replies."
     found["gloss"] = dict(text=gloss(found["text"]), facts={k: said for k, text in found["facts"] if (said := gloss(text))})
     for hit in found["hits"]: hit["gloss"] = gloss(hit["text"], hit.get("title", ""))
     for call in found["calls"]:

@@ -26,7 +26,7 @@ from .runs import OpenRun, open_run
 @dataclass(frozen=True)
 class Edits:
     "What is different in a fork. All empty: a replay."
-    replies: tuple[tuple[str, str], ...] = ()  # (a call's key, what the model is to have said): a router's behaviours, too
+    replies: tuple[tuple[str, str], ...] = ()  # (a call's cache key, the edited reply): a router's behaviours, too
     queries: tuple[tuple[str, str], ...] = ()  # (a query as the method makes it, what is searched instead)
     passages: tuple[tuple[str, tuple[Passage, ...]], ...] = ()  # (a query, the passages that it is to find, the best first)
     heads: tuple[tuple[str, int, int, int], ...] = ()  # (a parsed text, sentence from 0, a word from 1, its new head; 0: the root)
@@ -84,7 +84,7 @@ class EditedRetriever:
     def __getattr__(self, name): return getattr(self.retriever, name)
 
     def search(self, queries, k=15):
-        "As `Retriever.search`; passages that were given are ranked as they stand."
+        "As `Retriever.search`; given passages keep their order."
         from treekit.retrieval.bm25 import Hit
         if any(q in self.queries or q in self.found for q in queries): self.use.mark()
         hits = self.retriever.search([self.queries.get(q, q) for q in queries], k)
@@ -103,7 +103,7 @@ class ForkedMethod:
     def requires(self) -> tuple[str, ...]: return requirements_of(self.of)
 
     def __getattr__(self, name):
-        "The method's own fields, for whoever asks for them."
+        "Fields of the method, by attribute access."
         if name.startswith("__") or name == "of": raise AttributeError(name)
         return getattr(self.of, name)
 
@@ -141,7 +141,7 @@ class Fork:
     def row(self): return self.run.rows[0]
 
 def _ledger(store, method):
-    "What the ledger says of a method: paid, found, dollars."
+    "Totals of a method in the call log: paid, found, dollars."
     found = [r for r in store.usage(by=("method",)) if r["method"] == method]
     return (found[0]["calls"], found[0]["hits"], found[0]["cost_now"]) if found else (0, 0, 0.0)
 

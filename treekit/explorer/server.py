@@ -104,7 +104,7 @@ class RequestHandler(BaseHTTPRequestHandler):
 
 # %% ../../nbs/19_explorer/12_server.ipynb #af49f688
 class _Server(ThreadingHTTPServer):
-    "Server that says nothing of clients that went away, as a closed tab does."
+    "Server that ignores disconnected clients, such as a closed tab."
     daemon_threads = True
 
     def handle_error(self, request, client_address):
