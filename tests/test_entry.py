@@ -12,6 +12,7 @@ from treekit.store.run_store import Store
 from treekit.experiments import resources
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
+from treekit.explorer.diff import compare_runs
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import RunData, open_run, open_store
 from treekit.explorer.server import ServedExplorer
@@ -166,6 +167,8 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
         assert same_bytes(opened, 0, again) and again.asked == 0
         key = opened.rows[0].trace.answer.calls[-1]
         made = fork(opened, 0, Edits(replies=((key, "FINAL: nobody"),)))
+        found = compare_runs(opened, made.run)  # no gold answer, so no score: what changed is the answer
+        assert (found.pairs, found.alone, len(found.unjudged), found.changed) == ([], [], 1, [0])
         assert made.row.answer == "nobody" and fork(made.run, 0, name="once more").row.answer == "nobody"
         assert switch(opened, opened.rows[0].method, settings=dict(ability="perfect")).rows[0].answer
         hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))

@@ -25,6 +25,8 @@ class RunComparison:
     lost: list  # the other way round
     alone: list  # [dataset, question's id, "first" or "second", row]: without a partner
     p: float  # McNemar's, exact, two-sided
+    unjudged: list  # [dataset, question's id, row of the first, row of the second]: without a score, as questions without a gold answer
+    changed: list  # numbers of unjudged pairs whose answers differ
     means: tuple | None = None  # score of each on the paired questions; None: there are none
     effect: tuple | None = None  # the second's score minus the first's, with its 95 % bootstrap interval: difference, low, high
 
@@ -47,12 +49,14 @@ def compare_runs(
     pairs = [[*at, mine[at], its[at], x, y] for at, x, y in judged]
     gained = [n for n, (*_, x, y) in enumerate(pairs) if x < 1 <= y]
     lost = [n for n, (*_, x, y) in enumerate(pairs) if y < 1 <= x]
-    paired = {at for at, *_ in judged}
-    alone = [[*at, which, i] for which, rows in (("first", mine), ("second", its)) for at, i in rows.items() if at not in paired]
-    p = mcnemar(len(gained), len(lost))
-    if not pairs: return RunComparison(a, b, pairs, gained, lost, alone, p)
+    alone = [[*at, which, i] for which, rows, others in (("first", mine, its), ("second", its, mine))
+             for at, i in rows.items() if at not in others]
+    unjudged = [[*at, mine[at], its[at]] for at, x, y in worths if x is None or y is None]
+    changed = [n for n, (*_, i, j) in enumerate(unjudged) if first.line(i)["answer"] != second.line(j)["answer"]]
+    parts = a, b, pairs, gained, lost, alone, mcnemar(len(gained), len(lost)), unjudged, changed
+    if not pairs: return RunComparison(*parts)
     means = tuple(sum(pair[k] for pair in pairs) / len(pairs) for k in (4, 5))
-    return RunComparison(a, b, pairs, gained, lost, alone, p, means, bootstrap([y - x for *_, x, y in pairs]))
+    return RunComparison(*parts, means, bootstrap([y - x for *_, x, y in pairs]))
 
 def _default(first, second):
     a = first.kept.head["methods"][0]

@@ -259,7 +259,7 @@ export class Explorer {
   }
   verdicts() {
     const kinds = [...new Set(this.rows.map(r => r.wrong.kind).filter(k => k))];
-    const flips = this.flips ? ["flipped", "gained", "lost", "without partner"] : [], notes = this.rows.some(r => r.note) ? ["annotated"] : [], was = this.verdictBox.value;
+    const flips = this.flips ? ["flipped", "gained", "lost", ...this.flips["answer changed"].size ? ["answer changed"] : [], "without partner"] : [], notes = this.rows.some(r => r.note) ? ["annotated"] : [], was = this.verdictBox.value;
     fill(this.verdictBox, h("option", {value: ""}, "right and wrong"), ...["right", "wrong", ...kinds.map(k => `wrong: ${k}`), ...flips, ...notes].map(v => h("option", {value: v}, v)));
     if ([...this.verdictBox.options].some(o => o.value === was)) this.verdictBox.value = was;
   }
@@ -279,7 +279,7 @@ export class Explorer {
   questionRow(row, at) {
     const r = this.rows[this.shown[at]], verdict = this.verdict(r), several = (box, value) => box.options.length > 2 && !box.value ? ` · ${value}` : "";
     row.setAttribute("role", "option"); row.setAttribute("aria-setsize", this.shown.length); row.setAttribute("aria-posinset", at + 1);
-    const flip = this.flips && (this.flips.gained.has(r.i) ? "gained" : this.flips.lost.has(r.i) ? "lost" : "");
+    const flip = this.flips && (this.flips.gained.has(r.i) ? "gained" : this.flips.lost.has(r.i) ? "lost" : this.flips["answer changed"].has(r.i) ? "answer changed" : "");
     const answer = r.pending ? "not answered yet" : cut(r.answer || r.error || "(none)", 60), gold = r.golds.length ? ` · gold ${cut(r.golds.join("; "), 60)}` : "";
     fill(row, h("span", {class: `tkx-verdict tkx-is-${verdict[1]}`}, verdict[0]), h("span", {class: "tkx-two"}, h("span", {class: "tkx-asked"}, flip ? h("b", {}, `${flip} · `) : "", r.note ? "✎ " : "", cut(r.question, 240)),
       h("span", {class: "tkx-small tkx-line"}, h("b", {}, answer), gold, r.wrong.kind ? ` · ${r.wrong.kind}` : "", several(this.methodBox, r.method), several(this.datasetBox, r.dataset))));
@@ -430,9 +430,10 @@ export class Explorer {
       const [found, run] = [await this.get("compare", this.run.name, name, ...mine ? [mine, second] : []), await this.get("run", name)];
       this.otherBox.value = this.others[name] ? name : `${name}/${found.second}`; this.other = run; this.comparison = found;
       if (mine && this.run.head.methods.length > 1) { this.methodBox.value = mine; this.filter(); if (this.rows[this.at] && this.rows[this.at].method !== mine) this.at = -1; }
-      this.partners = new Map(found.pairs.map(p => [p[2], p[3]]));
+      this.partners = new Map([...found.pairs, ...found.unjudged].map(p => [p[2], p[3]]));
       const set = ns => new Set(ns.map(n => found.pairs[n][2])), [gained, lost] = [set(found.gained), set(found.lost)];
-      this.flips = {flipped: new Set([...gained, ...lost]), gained, lost, "without partner": new Set(found.alone.filter(a => a[2] === "first").map(a => a[3]))};
+      const changed = new Set(found.changed.map(n => found.unjudged[n][2]));  // without a gold answer: another answer
+      this.flips = {flipped: new Set([...gained, ...lost, ...changed]), gained, lost, "answer changed": changed, "without partner": new Set(found.alone.filter(a => a[2] === "first").map(a => a[3]))};
       fill(this.flipsLine, this.saidOf(found)); this.flipButtons.hidden = !this.flips.flipped.size;
       this.verdicts(); this.filter();
       const flipped = this.shown.filter(i => this.flips.flipped.has(i)), here = this.at >= 0 && (!jump || this.flips.flipped.has(this.at));
@@ -441,10 +442,12 @@ export class Explorer {
   }
   saidOf(found) {
     const alone = found.alone.length ? `; ${found.alone.length} without a partner` : "";
+    const changed = found.unjudged.length ? `${found.changed.length} of ${found.unjudged.length} answers without a gold answer changed` : "";
+    if (changed && !found.pairs.length) return `${found.second} against ${found.first}: ${changed}${alone}`;
     const effect = found.effect ? `; ${signed(found.effect[0])} (${interval(found.effect[1], found.effect[2])})` : "";
-    return `${found.second} against ${found.first}: gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length}; McNemar's p ${pText(found.p)}${effect}${alone}`;
+    return `${found.second} against ${found.first}: gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length}; McNemar's p ${pText(found.p)}${effect}${changed && `; ${changed}`}${alone}`;
   }
-  // the next question whose answer is right in one run and wrong in the other
+  // the next question whose answer is right in one run and wrong in the other, or is another one
   flip(way) {
     if (!this.flips) return;
     const all = this.shown.filter(i => this.flips.flipped.has(i)), places = all.map(i => this.shown.indexOf(i)), at = this.shown.indexOf(this.at);

@@ -94,7 +94,8 @@ class Bench {
   tell(label) {
     const x = this.x, found = x.comparison;
     this.result.hidden = false;
-    if (!found || !found.effect) { fill(this.result, h("b", {}, cut(label, 100)), x.row && x.other ? ` ran. Answer: ${cut(x.other.rows[0].answer || x.other.rows[0].error || "(none)", 200)}, before: ${cut(x.row.answer || "(none)", 200)}. The questions have no gold answers, so there is no score.` : " ran."); return; }
+    if (!found || !found.effect) { fill(this.result, h("b", {}, cut(label, 100)), x.row && x.other ? ` ran. Answer: ${cut(x.other.rows[0].answer || x.other.rows[0].error || "(none)", 200)}, before: ${cut(x.row.answer || "(none)", 200)}. The questions have no gold answers, so there is no score.` : " ran.",
+      found && found.changed.length ? h("div", {class: "tkx-tools"}, h("button", {class: "tkx-button", click: () => { x.pane("tree"); x.flip(1); }}, "See what changed")) : ""); return; }
     const [effect, low, high] = found.effect, flips = found.gained.length + found.lost.length;
     fill(this.result, h("b", {}, cut(label, 100)), h("p", {}, `score ${number(found.means[0])} → ${number(found.means[1])}, `, h("b", {}, `effect ${signed(effect)}`), ` (${interval(low, high)})`),
       h("p", {}, `gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length} questions; McNemar's p ${pText(found.p)}`),
