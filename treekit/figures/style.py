@@ -34,8 +34,8 @@ INTERVALS = "bars: 95 % intervals"
 PALETTE = ["#000000", "#0072B2", "#D55E00", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"]  # of series that are no methods
 MARKERS = "osD^vPX"
 OUTCOMES = {  # of claims: colour, marker
-    "supported": ("#0072B2", "o"), "contradicted": ("#D55E00", "s"), "inconclusive, points to the claim": ("#777777", "^"),
-    "inconclusive, points against it": ("#777777", "v")}
+    "supported": ("#0072B2", "o"), "contradicted": ("#D55E00", "s"), "inconclusive, with it": ("#777777", "^"),
+    "inconclusive, against it": ("#777777", "v")}
 FILLS = {"marked": "#F7D7C4", "within": "#CFE6F5"}  # of boxes in drawings; a text says the same
 
 def role_colour(role: str) -> str:

@@ -147,7 +147,7 @@ def draw_effects(
     narrow, labels = width < 5, {p.name: p.label for p in papers()}
     fig, ax = plt.subplots(figsize=(width, 0.75 + (0.2 if narrow else 0.145) * max(1, len(rows))))
     for y, r in enumerate(rows):
-        against = "points against it" if r["would_be"] == "contradicted" else "points to the claim"
+        against = "against it" if r["would_be"] == "contradicted" else "with it"
         outcome = f"inconclusive, {against}" if r["outcome"] == "inconclusive" else r["outcome"]
         colour, marker = OUTCOMES[outcome]
         ax.plot([r["low"], r["high"]], [y, y], color=colour, linestyle="-", marker="", linewidth=1)
@@ -162,7 +162,7 @@ def draw_effects(
         ax.text(0, y - 0.45, text, transform=ax.get_yaxis_transform(), fontsize=5, va="center", parse_math=False,
                 bbox=dict(facecolor="white", edgecolor="none", pad=0.4))
     ax.set(ylim=(len(rows) - 0.4, -0.9 if narrow else -0.6), xlabel="percent points, with 95 % intervals")
-    legend_below(fig, width)
+    legend_below(fig, width, 6 if narrow else 7)
     return fig
 
 # %% ../../../nbs/17_papers/6_comparison/05_summary.ipynb #959312ca
