@@ -1,7 +1,7 @@
 """Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
 environments of their own, and are skipped where they can't be installed. Models are tiny, with random weights, and made here.
 A table of each of the five papers is made with three questions, reported and verified."""
-import functools, json, os, socket, subprocess, sys, time, urllib.request, venv
+import functools, json, os, secrets, socket, subprocess, sys, time, urllib.request, venv
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from commands import inside
 
 TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
 PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["llama-cpp-python[server]", "gguf"]}
-KEY = "-".join(("sk", "made up for this test".replace(" ", "-")))  # LiteLLM's proxy doesn't start without one; the others don't look at it
+KEY = f"sk-{secrets.token_hex(16)}"  # LiteLLM's proxy doesn't start without one; the others don't look at it
 pytestmark = pytest.mark.slow
 
 

@@ -109,5 +109,5 @@ def numbered_names(
     names: list[str],  # of the points with the numbers 1, 2, ...
     width: float,  # inches
 ) -> str:  # lines, at 6 points
-    "Key of numbered points, to stand below their panel."
+    "Key of numbered points, shown below their panel."
     return "\n".join("\n".join(wrap(f"{k}  {name}", int(18 * width), subsequent_indent="    ")) for k, name in enumerate(names, 1))

@@ -8,6 +8,7 @@ __all__ = ['METRIC_NOTES', 'highlights_of', 'index_page']
 # %% ../../nbs/16_figures/19_index_page.ipynb #628a7d5c
 import os, re
 from collections import Counter
+from math import isfinite
 from pathlib import Path
 
 from ..config import root
@@ -15,10 +16,10 @@ from ..papers.plugin import discover, read_rows, resolve
 from ..utils.sanitize import ht, md, md_table
 from .claims import CLAIM_OUTCOMES, SIZES
 from .claims_page import claims_by_artefact, claims_in
+from .style import metric_type
 from .tables import what_was_run
 from .titles import artefact_of, evidence_of, is_added, paper_names, title_of
 from .verdicts import count_verdicts, counts_text
-from ..scoring.metrics import METRIC_TYPES, MetricType
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #2a7a83b4
@@ -133,14 +134,15 @@ def _metrics():
     "Glossary of metrics, with unit and direction."
     lines = []
     for names, meaning in METRIC_NOTES:
-        kind = METRIC_TYPES.get(names[0], MetricType("calls", "lower"))
-        unit = dict(percent="0 to 100 %", points="0 to 10").get(kind.unit, kind.unit)
+        kind = metric_type(names[0])
+        span = f"{kind.low:g} to {kind.high:g}{' %' if kind.unit == 'percent' else ''}"
+        unit = span if isfinite(kind.high) else kind.unit
         lines.append((", ".join(names), meaning, unit, "–" if kind.direction == "none" else kind.direction))
     return md_table(("metric", "meaning", "unit", "better"), lines)
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #idx00002
 def _requirements(paper, folder):
-    "Where it is told what verdicts on a paper's tables take; empty for a study."
+    "Reference to the page of what verdicts on a paper's tables take; empty for a study."
     if paper not in discover() or discover()[paper].is_study: return ""
     page = discover()[paper].path("requirements", "README.md")
     if not page.is_file() or not all(Path(p).absolute().is_relative_to(root()) for p in (page, folder)):
@@ -187,7 +189,7 @@ def _paper_lines(paper, folder, artefacts):
         lines.append(f"{sum(total.values())} claims: {told}. [All of them]({paper}/claims.md); below, one about several artefacts "
                      "is counted at each.")
     counts = [count_verdicts(table) for table in _tables(artefacts)]
-    if told := counts_text(sum(map(Counter, counts), Counter())): lines.append(f"Cells of its tables: {told}.")
+    if cells := counts_text(sum(map(Counter, counts), Counter())): lines.append(f"Cells of its tables: {cells}.")
     pages = []
     if (folder / paper / "report.md").exists():
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from textwrap import shorten
 
+from ...figures.cells import name_and_run
 from ...figures.claims import judge_claims
 from ...figures.costplots import label_points, numbered_names
 from ...figures.plots import PAGE, house_style, legend_below
@@ -82,7 +83,7 @@ def draw_pairs(
             part = [r for r in mine if (r["outcome"] in ("reproduced", "outside")) == same]
             ax.plot([r["published"] for r in part], [r["reproduced"] for r in part], ls="none", marker="o", ms=3, mew=0.6, zorder=2 + same,
                     color=role_colour("own"), mfc=role_colour("own") if same else "none", label=label)
-        names = numbered_names([re.sub(r" \[.*?\]", "", f"{shown_name(r['method'])}, {r['dataset']} {r['metric']}")
+        names = numbered_names([f"{shown_name(name_and_run(r['method'])[0])}, {r['dataset']} {r['metric']}"
                                 for r in farthest[paper.name]], width / across - 0.2)
         ax.set(title=f"{paper.label} ({len(mine)} cells)", xlim=(0, 100), ylim=(0, 100), aspect="equal", anchor="N",
                ylabel="this run, %" if ax.get_subplotspec().is_first_col() else "")
@@ -147,8 +148,8 @@ def draw_effects(
     narrow, labels = width < 5, {p.name: p.label for p in papers()}
     fig, ax = plt.subplots(figsize=(width, 0.75 + (0.2 if narrow else 0.145) * max(1, len(rows))))
     for y, r in enumerate(rows):
-        against = "against it" if r["would_be"] == "contradicted" else "with it"
-        outcome = f"inconclusive, {against}" if r["outcome"] == "inconclusive" else r["outcome"]
+        side = "against it" if r["would_be"] == "contradicted" else "with it"
+        outcome = f"inconclusive, {side}" if r["outcome"] == "inconclusive" else r["outcome"]
         colour, marker = OUTCOMES[outcome]
         ax.plot([r["low"], r["high"]], [y, y], color=colour, linestyle="-", marker="", linewidth=1)
         ax.plot(r["effect"], y, ls="none", marker=marker, color=colour, markersize=3.2, label=outcome)
