@@ -103,3 +103,12 @@ def test_ask_names_the_prompts_that_were_reworded(tmp_path, monkeypatch):
     (tmp_path / "p.toml").write_text('["treerare.answer"]\nsystem = "Be brief."\n["arise.answer"]\nsystem = "Be brief."\n')
     found = reworded_prompts(method("treerare"), load_profile("offline", prompts=str(tmp_path / "p.toml")))
     assert found == ("treerare.answer",)
+
+
+@pytest.mark.parametrize("artefact, setting", [
+    ("across/corpora", "corpora=many"), ("across/corpora", "corpora=-1"), ("rdr2/seeds", "seeds=2.5"), ("searchr/table10", "latency=nan")])
+def test_a_parameter_that_is_no_number_stops_before_anything_runs(artefact, setting, tmp_path):
+    code, out = treekit("reproduce", artefact, "--set", setting, "--out", tmp_path)
+    name, _, value = setting.partition("=")
+    assert code == 2 and f"{name} of {artefact} is a " in out and repr(value) in out
+    assert not any(tmp_path.iterdir())

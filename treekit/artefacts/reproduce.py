@@ -60,11 +60,19 @@ def _targets(statement):
     return [t.id for t in targets if isinstance(t, ast.Name)]
 
 def _parameters(notebook):
-    "Names that a notebook's parameter cell declares."
+    "Parameters that a notebook's parameter cell declares: name -> default if it is a constant, else None."
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     tagged = [c for c in cells if c["cell_type"] == "code" and "parameters" in c["metadata"].get("tags", [])]
     if not tagged: raise UsageError(f"{notebook.name} has no cell tagged 'parameters'")
-    return {name for c in tagged for statement in ast.parse("".join(c["source"])).body for name in _targets(statement)}
+    return {name: statement.value.value if isinstance(statement.value, ast.Constant) else None
+            for c in tagged for statement in ast.parse("".join(c["source"])).body for name in _targets(statement)}
+
+def _check_number(artefact, name, default, value):
+    "Raise `UsageError` if a parameter's default is a number and its value isn't one."
+    if type(default) not in (int, float): return
+    try: found = type(default)(value)
+    except (TypeError, ValueError): found = -1
+    if not found >= 0: raise UsageError(f"{name} of {artefact} is a {'whole ' * (type(default) is int)}number from 0 on, not {value!r}")
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #dcd5478e
 def _method_fields(paper, notebook):
@@ -85,6 +93,7 @@ def plan_tasks(artefacts, out, given, sets):
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         own = dict(paper=r["paper"]) if "paper" in declared else {}  # of a notebook that all papers share
+        for k in sets.keys() & declared.keys(): _check_number(name, k, declared[k], sets[k])
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared} | own
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
