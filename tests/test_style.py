@@ -87,6 +87,15 @@ def test_a_papers_figure_has_its_own_names():
     with figure_of("across"): assert role_of("ToQ (ours)") == role_of("ARISE") == "own"
 
 
+def test_a_figure_names_its_rows_as_its_table_does():
+    "A notebook whose table says what ran for a row draws the same names."
+    drawn = {}
+    for path in (ROOT / "nbs/reproduce").glob("*/*.ipynb"):
+        text = "\n".join("".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"])
+        if "as_run(" in text: drawn[f"{path.parent.name}/{path.stem}"] = re.findall(r"partial\(dot_plot, (\w+)", text)
+    assert len(drawn) > 10 and {name: found for name, found in drawn.items() if {*found} - {"shown", "as_run"}} == {}
+
+
 def test_percent_is_the_one_unit_of_scores():
     for name, kind in METRIC_TYPES.items():
         if kind.unit == "percent":
