@@ -41,7 +41,7 @@ def in_group(code, size=2, **env):
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     here = dict(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size),
-                ACCELERATE_USE_CPU="true", TQDM_DISABLE="1", **env)
+                ACCELERATE_USE_CPU="true", CUDA_VISIBLE_DEVICES="", TQDM_DISABLE="1", **env)
     start = f"import sys, json\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom test_training_size import *\n"
     start += "from treekit.training.distributed import *\nwith joined_group():\n" + "".join(f"    {line}\n" for line in code.splitlines())
     ran = [subprocess.Popen([sys.executable, "-c", start], env=os.environ | here | dict(RANK=str(r), LOCAL_RANK=str(r)),
@@ -86,6 +86,16 @@ def test_an_error_of_the_first_process_is_everybodys():
 try: told_by_first(fail)
 except UsageError as e: print(json.dumps(str(e)))"""
     assert in_group(code) == ["no key", "no key"]
+
+
+def test_more_processes_than_gpus_is_one_line(monkeypatch):
+    pytest.importorskip("accelerate")
+    from treekit.training.distributed import joined_group
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"): monkeypatch.setenv(name, "2")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(UsageError, match="2 processes can't share 1 GPU: start one process for each GPU .*nproc-per-node 1"):
+        with joined_group(): pass
 
 
 # ---- sixteen bits ----

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from ..config import variable
+from ..config import UsageError, variable
 
 # %% ../../nbs/13_training/05_distributed.ipynb #1223f335
 def _launched(): return int(variable("WORLD_SIZE", "1"))
@@ -37,13 +37,16 @@ _PATIENCE = timedelta(days=7)  # maximum waiting time for the first process, whi
 
 @contextmanager
 def joined_group() -> Iterator[None]:
-    "Join the process group of a launcher. Does nothing in a single process."
+    "Join the process group of a launcher. Does nothing in a single process. Raises `UsageError` for more processes than GPUs."
     if _launched() == 1:
         yield
         return
     import torch
     from accelerate import PartialState
-    gpu = torch.cuda.is_available()
+    gpu, local = torch.cuda.is_available(), int(variable("LOCAL_WORLD_SIZE", "1"))
+    if gpu and local > (gpus := torch.cuda.device_count()):
+        raise UsageError(f"{local} processes can't share {gpus} GPU{'s' * (gpus > 1)}: start one process for each GPU "
+                         f"(--nproc-per-node {gpus}), or train on the CPU with CUDA_VISIBLE_DEVICES=''")
     state = PartialState(cpu=not gpu, timeout=_PATIENCE, **{} if gpu else dict(backend="gloo"))
     try: yield
     finally: state.destroy_process_group()
