@@ -1,5 +1,5 @@
 "The explorer in a real browser: a saved page through file:// and a served one; ten thousand nodes; texts that mean harm; keys; axe."
-import os, shutil
+import os, shutil, threading, time
 from pathlib import Path
 
 import pytest
@@ -350,6 +350,47 @@ def test_a_switch_from_the_page(browser, alive):
     until(page, "document.querySelector('.tkx-status').innerText.includes('whole number')")
     assert page.trouble == []
     page.close()
+
+
+def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
+    "A page that is loaded again, and another tab, follow the count and have its Stop; one that isn't stopped says its result."
+    from treekit.explorer import api
+    served, name, _ = alive
+    counted, go_on = api.price_record, threading.Event()
+    def slow(run, wanted, job):
+        watch = job.watch
+        def held(told):
+            while not (job.halt or go_on.is_set()): time.sleep(0.02)
+            watch(told)
+        job.watch = held
+        return counted(run, wanted, job)
+    monkeypatch.setattr(api, "price_record", slow)
+    jobs = served.server.RequestHandlerClass.api.replays.jobs
+
+    def begun():
+        page = opened(browser, served.address)
+        page.evaluate(f"explorer.openRun('{name}').then(() => explorer.pane('switches'))")
+        until(page, "document.querySelector('.tkx-bench [aria-label=top_k]')")
+        page.get_by_label("top_k", exact=True).fill("2")
+        press_named(page, "What would it take?")
+        until(page, "/Counting.*runs/.test(document.querySelector('.tkx-status').innerText)")
+        page.reload()
+        until(page, "window.explorer && /Counting.*runs/.test(document.querySelector('.tkx-status').innerText)")
+        return page
+
+    page, tab = begun(), opened(browser, served.address)
+    job = jobs.under_way()
+    for shown in (page, tab): until(shown, "document.querySelector('.tkx-status button')?.innerText === 'Stop'")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    for shown in (page, tab): until(shown, "document.querySelector('.tkx-status').innerText.startsWith('Counting was stopped')")
+    assert job.state == "stopped" and jobs.under_way() is None
+    page.close()
+    page = begun()
+    go_on.set()
+    until(page, "/Counting has ended: .* calls .* from the store/.test(document.querySelector('.tkx-status').innerText)")
+    assert jobs.under_way() is None and page.trouble == tab.trouble == []
+    page.close()
+    tab.close()
 
 
 def test_a_sweep_and_a_fork_from_the_page(browser, alive):

@@ -197,6 +197,11 @@ class ReplayJobs:
         "What can be changed."
         return fields_record(self.runs.run(name), method)
 
+    def under_way(self) -> dict:
+        "The job that runs now, if there is one."
+        job = self.jobs.under_way()
+        return dict(job=dict(id=job.id, title=job.title)) if job else {}
+
     def job(self, id: str) -> dict:
         "How far something is."
         return self.jobs.get(id).record()
@@ -265,7 +270,8 @@ class ExplorerAPI:
         "What a path is about. `UsageError` for a path that isn't one."
         runs, nodes, replays = self.runs, self.nodes, self.replays
         what, *rest = map(unquote, path.split("/"))
-        answer = dict(runs=runs.listing, run=runs.answers, tree=runs.tree, node=nodes.node, compare=runs.compare, align=runs.align,
+        answer = dict(runs=lambda: runs.listing() | replays.under_way(), run=runs.answers, tree=runs.tree, node=nodes.node,
+                      compare=runs.compare, align=runs.align,
                       summary=runs.summary, timeline=runs.timeline, search=runs.search,
                       parse=nodes.parse, fields=replays.fields, job=replays.job, font=runs.font)
         with self._lock:

@@ -52,8 +52,7 @@ class Jobs:
     ) -> Job:
         "Begin something. `UsageError` while something else is under way."
         with self.lock:
-            busy = [j for j in self.jobs.values() if j.thread.is_alive()]
-            if busy: raise UsageError(f"{busy[0].title} is under way: wait, or stop it")
+            if busy := self.under_way(): raise UsageError(f"{busy.title} is under way: wait, or stop it")
             job = self.jobs[str(len(self.jobs) + 1)] = Job(str(len(self.jobs) + 1), title)
             job.thread = threading.Thread(target=self._done, args=(job, work), name=f"treekit-{title}", daemon=True)
             job.thread.start()
@@ -65,6 +64,10 @@ class Jobs:
         except (UsageError, BudgetExceeded) as e: job.state, job.error = "failed", str(e)
         except Exception as e: job.state, job.error = "failed", f"{type(e).__name__}: {e}"
         else: job.state = "done"
+
+    def under_way(self) -> Job | None:
+        "The job that runs now: a page that was loaded again follows it, and can stop it."
+        return next((j for j in self.jobs.values() if j.thread.is_alive()), None)
 
     def get(self, id: str) -> Job:
         "By its number."

@@ -201,6 +201,7 @@ export class Explorer {
       }
       this.started = true; this.address();
       if (options.page) addEventListener("popstate", () => this.trying(() => this.restore(this.asked_for())));
+      this.resume(known.job);
       if (this.source.live) this.watch();
     });
   }
@@ -216,6 +217,7 @@ export class Explorer {
         const running = this.run && this.run.head.running;
         if (changed) { this.know(known.runs); if (this.el.dataset.pane === "runs") { this.runTable.draw(); this.runTable.load(); } }
         if (running) await this.refresh();
+        this.resume(known.job);
         if (come.length && !running) this.say(`New run: ${cut(come[0].label, 100)}`);
       } catch { /* the command has ended: what is shown stays */ }
       finally { asking = false; }
@@ -518,10 +520,25 @@ export class Explorer {
   // begins something, shows how far it is with a button that stops it, and returns what came of it
   async work(title, path, body, seen = () => {}) {
     this.busy = true;
-    try { return await this.followed(title, path, body, seen); } finally { this.busy = false; }
+    try { return await this.followed(title, (await this.source.post(path, body)).job, seen); } finally { this.busy = false; }
   }
-  async followed(title, path, body, seen) {
-    const {job} = await this.source.post(path, body), text = h("span", {}, `${title} runs…`), bar = h("progress", {"aria-label": title});
+  // what was begun before F5, or in another tab: followed to its end, with the same button that stops it
+  async resume(job) {
+    if (!job || this.busy) return;
+    this.busy = true;
+    try {
+      await this.trying(async () => {
+        const title = `${job.title[0].toUpperCase()}${job.title.slice(1)}`, found = await this.followed(title, job.id, () => {});
+        if (!found) return;
+        await this.again();
+        const open = name => h("button", {class: "tkx-button", click: () => this.openRun(name)}, `Open run ${name.slice(0, 6)}`);
+        this.say(found.calls == null ? `${title} has ended. ` : `${title} has ended: ${costText(found)}`);
+        this.status.append(...[found, ...found.points || []].filter(f => f.run).map(f => open(f.run)));
+      });
+    } finally { this.busy = false; }
+  }
+  async followed(title, job, seen) {
+    const text = h("span", {}, `${title} runs…`), bar = h("progress", {"aria-label": title});
     const stop = h("button", {class: "tkx-button", click: () => { stop.disabled = true; this.source.post(`stop/${job}`, {}); }}, "Stop");
     this.status.classList.remove("tkx-error"); fill(this.status, text, " ", bar, " ", stop);
     for (let wait = 60; ; wait = Math.min(1000, wait * 1.3)) {

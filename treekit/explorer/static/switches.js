@@ -1,4 +1,9 @@
 // ── switches and sweeps ──
+// an estimated cost as a sentence
+function costText(p) {
+  const round = v => Math.round(v).toLocaleString("en"), exact = p.tried >= p.rows;
+  return `${exact ? "" : "about "}${round(p.calls)} calls${exact ? "" : ` (${round(p.low)} to ${round(p.high)})`} for ${plural(p.rows, "question")}: ${round(p.found)} from the store, ${round(p.calls - p.found)} to ask, with ${round(p.tokens)} tokens, ${p.free ? "$0" : dollars(p.dollars)}.`;
+}
 class Bench {
   constructor(explorer) {
     this.x = explorer; this.of = null;
@@ -74,8 +79,7 @@ class Bench {
     this.stale(); fill(line, "counting…");
     const p = await x.trying(() => x.work("Counting", `price/${encodeURIComponent(this.name)}`, this.wanted(sweep)));
     if (!p) { fill(line); return; }
-    const round = v => Math.round(v).toLocaleString("en"), asked = p.calls - p.found, exact = p.tried >= p.rows;
-    fill(line, `${exact ? "" : "about "}${round(p.calls)} calls${exact ? "" : ` (${round(p.low)} to ${round(p.high)})`} for ${plural(p.rows, "question")}: ${round(p.found)} from the store, ${round(asked)} to ask, with ${round(p.tokens)} tokens, ${p.free ? "$0" : dollars(p.dollars)}. `,
+    fill(line, `${costText(p)} `,
       h("span", {class: "tkx-small"}, `Tried on ${plural(p.tried, "question")}, nothing was spent.${p.failed ? ` ${p.failed} of them failed.` : ""}`));
     (sweep ? this.sweepButton : this.runButton).disabled = false; fill(sweep ? this.sweepWhy : this.why);
   }
