@@ -1,5 +1,5 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
-import dataclasses, json, signal, subprocess, sys, textwrap, threading, urllib.request
+import json, signal, subprocess, sys, textwrap, threading, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -273,7 +273,7 @@ def mine(llm, retriever): return RetrieverQueryEngine.from_args(retriever, llm=l
 @pytest.mark.slow
 @pytest.mark.parametrize("library, program, calls, steps", [
     ("dspy", DSPY, 2, {"ChainOfThought", "Retrieve"}), ("langgraph", LANGGRAPH, 2, {"search", "read", "check"}),
-    ("llama_index", LLAMA_INDEX, 1, set())])
+    ("llama_index", LLAMA_INDEX, 1, {"CompactAndRefine"})])
 def test_a_program_of_a_framework(library, program, calls, steps, tmp_path):
     "As a plain function: fresh, cached, within a budget, interrupted and resumed; its parts are steps of the trace."
     pytest.importorskip(library)
@@ -285,37 +285,51 @@ def test_a_program_of_a_framework(library, program, calls, steps, tmp_path):
     assert {node.text for node in made.rows[0].trace.nodes if node.kind == "step"} == steps
 
 
+def adapted(kind, folder):
+    "Method of each adapter, and the number of its calls for a question. `kind` is a framework, the address of a service, or a function."
+    functions = dict(function=two_steps, blocking=two_steps_blocking)
+    if kind in functions: return function_method(functions[kind], "mine", code="1"), 2
+    if kind.startswith("http"): return service_method(f"{kind}/answer"), 2
+    program, calls = dict(dspy=(DSPY, 2), langgraph=(LANGGRAPH, 2), llama_index=(LLAMA_INDEX, 1))[kind]
+    return load_pipeline(f"{write(folder, program)}:mine"), calls
+
+
 KILLED = """
-import os, signal, sys
+import asyncio, os, signal, sys
+from pathlib import Path
 sys.path.insert(0, {tests!r})
-from dataclasses import replace
 import pipelines, test_adapters
-from treekit.adapters.functions import function_method
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
+method, calls = test_adapters.adapted({kind!r}, Path({folder!r}))
+store = Store({store!r})
 class Dying(pipelines.PaidModel):
     async def complete(self, request):
-        if len(self.asked) == 20: os.kill(os.getpid(), signal.SIGKILL)
+        if len(self.asked) == 10 * calls:
+            while store.query("SELECT COUNT(*) FROM calls")[0][0] < 10 * calls: await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGKILL)
         with open({log!r}, "a") as f: f.write(repr((request.text, request.sample)) + "\\n")
         return await super().complete(request)
-method = function_method(test_adapters.two_steps, code="1")
-profile = replace(pipelines.PROFILE, concurrency=1)
-run(dict(mine=method), pipelines.questions(), profile, store=Store({store!r}), chat=Dying(), progress=False)
+run(dict(mine=method), pipelines.questions(), pipelines.PROFILE, store=store, chat=Dying(), progress=False)
 """
 
 
 @pytest.mark.slow
-def test_a_killed_run_repeats_no_answered_call(tmp_path):
-    "SIGKILL when the 21st of 40 calls is about to be sent: the other twenty are asked afterwards, each once."
+@pytest.mark.parametrize("kind", ["function", "blocking", "service", "dspy", "langgraph", "llama_index"])
+def test_a_killed_run_repeats_no_answered_call(kind, service, tmp_path):
+    "SIGKILL when half of the calls for 20 questions are answered: the others are asked afterwards, each once."
+    if kind in ("dspy", "langgraph", "llama_index"): pytest.importorskip(kind)
+    kind = service if kind == "service" else kind
     log, store = tmp_path / "asked.txt", tmp_path / "killed.sqlite"
-    code = KILLED.format(tests=str(Path(__file__).parent), log=str(log), store=str(store))
-    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    code = KILLED.format(tests=str(Path(__file__).parent), kind=kind, folder=str(tmp_path), log=str(log), store=str(store))
+    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
     before = log.read_text().splitlines()
+    method, calls = adapted(kind, tmp_path)
     with Store(store) as opened:
-        profile = dataclasses.replace(pipelines.PROFILE, concurrency=1)
-        done = run(dict(mine=function_method(two_steps, code="1")), pipelines.questions(), profile, store=opened,
-                   chat=(model := pipelines.PaidModel()), progress=False)
-    assert len(before) == 20 and len(model.asked) == 20 and not done.failures
+        done = run(dict(mine=method), pipelines.questions(), pipelines.PROFILE, store=opened, chat=(model := pipelines.PaidModel()),
+                   progress=False)
+    assert len(before) == len(model.asked) == 10 * calls and not done.failures and len(done.rows) == 20
     assert not set(before) & set(map(repr, model.asked))
 
 
@@ -326,8 +340,9 @@ def test_frameworks_are_not_imported_by_the_adapters():
     assert done.stdout.split() == []
 
 
-def test_a_missing_framework_is_one_line(treekit_, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dspy", None)
-    path = write(tmp_path, DSPY)
+@pytest.mark.parametrize("library, program", [("dspy", DSPY), ("langgraph", LANGGRAPH), ("llama_index", LLAMA_INDEX)])
+def test_a_missing_framework_is_one_line(library, program, treekit_, tmp_path, monkeypatch):
+    for name in [library, *(m for m in sys.modules if m.startswith(f"{library}."))]: monkeypatch.setitem(sys.modules, name, None)
+    path = write(tmp_path, program)
     code, said = treekit_("compare", f"{path}:mine", "--n", "2")
-    assert code == 2 and said.strip().endswith("mine.py can't be imported: dspy isn't installed here: pip install 'treekit[adapters]'")
+    assert code == 2 and said.strip().endswith(f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit[adapters]'")
