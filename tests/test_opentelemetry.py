@@ -8,6 +8,7 @@ from treekit.config import UsageError
 from treekit.core.method import Trace
 from treekit.core.prompts import Completion
 from treekit.explorer.runs import open_run
+from treekit.exports import opentelemetry
 from treekit.exports.opentelemetry import CLIENT, otlp_requests, otlp_value, send_otlp, write_otlp
 from treekit.store.run_store import Store
 
@@ -114,6 +115,43 @@ def test_a_backend_gets_protobuf(run):
     read = proto.ExportTraceServiceRequest.FromString(got[0][2])
     first = read.resource_spans[0].scope_spans[0].spans[0]
     assert first.trace_id.hex() == spans_of(next(otlp_requests(run)))[0]["traceId"] and first.name.startswith("invoke_agent")
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    "Backend that answers with these statuses, one after the other, and then takes everything."
+    pytest.importorskip("opentelemetry.proto")
+    statuses, waited = [], []
+    monkeypatch.setattr(opentelemetry.time, "sleep", waited.append)
+
+    class Backend(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status := statuses.pop(0) if statuses else 200)
+            if status == 429: self.send_header("Retry-After", "7")
+            self.end_headers()
+
+        def log_message(self, *words): pass
+    with http.server.HTTPServer(("127.0.0.1", 0), Backend) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", statuses, waited
+        server.shutdown()
+
+
+def test_a_busy_backend_gets_a_request_again(run, busy):
+    url, statuses, waited = busy
+    statuses += [503, 503, 429]
+    assert send_otlp(url, [run]) == len(run.rows) and waited == [1, 2, 7]
+    statuses += [503] * 9
+    with pytest.raises(UsageError, match="503.*0 answers were sent"): send_otlp(url, [run])
+    assert statuses == []
+
+
+def test_a_refusal_is_not_repeated(run, busy):
+    url, statuses, waited = busy
+    statuses += [200, 404]
+    with pytest.raises(UsageError, match="404.*1 answers were sent"): send_otlp(url, [run])
+    assert waited == []
 
 
 def test_a_backend_that_is_not_there_is_one_line(run):

@@ -7,11 +7,11 @@ __all__ = ['SCHEMA', 'INTERNAL', 'CLIENT', 'otlp_value', 'otlp_attributes', 'ans
            'send_otlp']
 
 # %% ../../nbs/22_exports/08_opentelemetry.ipynb #e74091ed
-import hashlib, json
+import hashlib, json, time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from ..config import UsageError
@@ -179,6 +179,18 @@ def _as_protobuf(request):
     made = dict(resourceSpans=[r | dict(scopeSpans=[scoped(s) for s in r["scopeSpans"]]) for r in request["resourceSpans"]])
     return ParseDict(made, ExportTraceServiceRequest())
 
+_BUSY = 429, 502, 503, 504  # responses after which a request is sent again, as OTLP says
+_WAITS = 1, 2, 4, 8, 15, 30, 30, 30  # seconds
+
+def _post(request, waits=_WAITS):
+    "Send a request, again after a while if the backend is busy."
+    try: urlopen(request, timeout=60).close()
+    except HTTPError as e:
+        if e.code not in _BUSY or not waits: raise
+        asked = e.headers.get("Retry-After") or ""
+        time.sleep(min(60, int(asked)) if asked.isdigit() else waits[0])
+        _post(request, waits[1:])
+
 def send_otlp(
     url: str,  # of the backend: http://localhost:6006
     runs: list[OpenRun],
@@ -190,7 +202,10 @@ def send_otlp(
         for request in otlp_requests(run):
             body = _as_protobuf(request).SerializeToString()
             sent = Request(address, body, {"Content-Type": "application/x-protobuf"} | (headers or {}))
-            try: urlopen(sent, timeout=60).close()
+            try: _post(sent)
+            except HTTPError as e:
+                raise UsageError(f"the address takes no OTLP traces ({e}): {count} answers were sent; give the backend's base URL, or go on "
+                                 "later") from None
             except (URLError, OSError, ValueError) as e:
                 raise UsageError(f"the address takes no OTLP traces ({e}): start the backend, or give its base URL") from None
             count += 1
