@@ -9,7 +9,7 @@ import pipelines
 from treekit.adapters.compare import compare, comparison_page, text_table
 from treekit.adapters.functions import function_method
 from treekit.adapters.http_service import service_method
-from treekit.adapters.loading import load_pipeline
+from treekit.adapters.loading import load_object, load_pipeline
 from treekit.config import load_profile
 from treekit.experiments.run import run
 from treekit.figures.tables import html_page, markdown_page
@@ -93,6 +93,32 @@ def service():
 def test_an_http_service(service, n, tmp_path):
     "Its calls go through the proxy, and so through cache, budget and trace."
     pipelines.check(lambda code: service_method(f"{service}/answer?{code}"), tmp_path, calls=2, n=n)
+
+
+def guide(heading):
+    "Python code of a section of the guide."
+    text = (Path(__file__).parents[1] / "nbs" / "docs" / "howto" / "own_pipeline.md").read_text(encoding="utf-8")
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].partition("```python\n")[2].partition("```")[0]
+
+
+def test_the_guide_s_service_answers(tmp_path):
+    made = {"__name__": "service"}
+    exec(guide("A service, in any language"), made)
+    made["Service"].log_message = lambda *words: None
+    with ThreadingHTTPServer(("127.0.0.1", 0), made["Service"]) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        pipelines.check(lambda code: service_method(f"http://127.0.0.1:{server.server_address[1]}/{code}"), tmp_path, calls=1, n=6)
+        server.shutdown()
+
+
+def test_the_guide_s_functions_answer(tmp_path):
+    path = write(tmp_path, guide("Five minutes"))
+    pipelines.check(lambda code: function_method(load_object(f"{path}:answer")[0], "mine", code), tmp_path, calls=1, n=6)
+    write(tmp_path, guide("A client that can't be replaced"))
+    with Store(tmp_path / "client.sqlite") as store:
+        done = run({"mine": load_pipeline(f"{path}:answer")}, pipelines.questions(2), pipelines.PROFILE, store=store,
+                   chat=(model := pipelines.PaidModel()), progress=False)
+    assert not done.failures and len(model.asked) == 2 and all(row.answer for row in done.rows)
 
 
 def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
@@ -189,7 +215,7 @@ def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
     assert code == 0 and "mine.py:answer" in said and "COT (zero-shot)" in said and "tokens per correct" in said
     assert "Model: simulated" in said and "HotpotQA (COVER-EM), MuSiQue (COVER-EM), 2WikiMQA (COVER-EM), n = 4 on each" in said
     html, table = ((tmp_path / "out" / f"comparison{ending}").read_text(encoding="utf-8") for ending in (".html", ".csv"))
-    assert "first wrong node" in html and "By data set" in html and str(tmp_path) not in html + table
+    assert "first wrong node" in html and "correct, by data set" in html and str(tmp_path) not in html + table
     assert table.splitlines()[0].startswith("method,n,value,low,high,difference") and len(table.splitlines()) == 3
     code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "4", "--json", "--dataset", "musique", "--out", "out")
     found = json.loads(said)
@@ -345,4 +371,5 @@ def test_a_missing_framework_is_one_line(library, program, treekit_, tmp_path, m
     for name in [library, *(m for m in sys.modules if m.startswith(f"{library}."))]: monkeypatch.setitem(sys.modules, name, None)
     path = write(tmp_path, program)
     code, said = treekit_("compare", f"{path}:mine", "--n", "2")
-    assert code == 2 and said.strip().endswith(f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit[adapters]'")
+    line = f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit[adapters]'"
+    assert code == 2 and said.strip().endswith(line)

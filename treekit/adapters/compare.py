@@ -176,14 +176,22 @@ def shown_columns(line: dict) -> dict[str, str]:  # heading -> text
         "first wrong node": kinds or ("not applicable" if wrong[NOT_APPLICABLE] else "none"),
     }
 
+def _shown(line):
+    "Name of a method as it is read: without \"(ours)\", since the table has several authors' methods."
+    return line["method"].removesuffix(" (ours)")
+
+def _blocks(lines):
+    "Rows of texts with their headings: quality, costs, first wrong node."
+    shown = [dict(method=_shown(line)) | shown_columns(line) for line in lines]
+    names = [n for n in shown[0] if n not in ("failed", "first wrong node")]
+    blocks = [[*names[:5], "failed"], ["method", *names[5:]], ["method", "first wrong node"]]
+    return [[block, *([row[n] for n in block] for row in shown)] for block in blocks]
+
 def text_table(
     lines: list[dict],  # `comparison_lines`
 ) -> str:
-    "Table for a terminal: the columns on quality, then those on cost."
-    shown = [dict(method=line["method"]) | shown_columns(line) for line in lines]
-    names = [n for n in shown[0] if n != "first wrong node"]
-    blocks = [["method", *names[1:5], "failed"], ["method", *names[5:-1]], ["method", "first wrong node"]]
-    return "\n\n".join(_aligned([block, *([row[n] for n in block] for row in shown)]) for block in blocks)
+    "Table for a terminal: the columns on quality, then those on cost, then the first wrong node."
+    return "\n\n".join(map(_aligned, _blocks(lines)))
 
 def _aligned(rows):
     "Rows of texts in columns."
@@ -194,29 +202,32 @@ def _aligned(rows):
 _LEGEND = (
     "correct: share of the gold answer that a reply says, mean over the data sets; failed questions count as 0. difference: to the first "
     "row, on the same questions. p: paired sign flips, adjusted for the number of rows (Holm). +/−: questions with a better and a worse "
-    "answer than the first row's. sequential: calls that waited for one another. first wrong node: wrong answers by the first node that "
-    "went wrong, for questions with annotated steps.")
+    "answer than the first row's.")
+_COSTS = "calls, sequential calls, tokens and cents: per question. sequential: calls that waited for one another, the critical path."
+_ERRORS = "Wrong answers by the first node that went wrong, for questions with annotated steps."
 
 def comparison_page(found: Comparison) -> TablePage:
     "Page of a comparison."
-    lines = found.lines
-    heads = list(shown_columns(lines[0]))
-    best = max(line["value"] for line in lines)
-    def cells(line):
-        first, *others = shown_columns(line).values()
-        return [PageCell(first, "number best" if line["value"] == best else "number"), *(PageCell(text, "number") for text in others)]
-    table = "", _LEGEND, ["method", *heads], [[PageCell(line["method"]), *cells(line)] for line in lines]
-    tables = (table,) if len(found.questions) == 1 else (table, _by_dataset(found))
+    lines, best = found.lines, max(line["value"] for line in found.lines)
+    marks = ["number best" if line["value"] == best else "number" for line in lines]
+    quality, costs, errors = _blocks(lines)
+    def table(legend, block, rows): return "", legend, block[0], rows
+    tables = [
+        table(_LEGEND, quality, [[PageCell(name), PageCell(value, mark), *(PageCell(text, "number") for text in others)]
+                                 for (name, value, *others), mark in zip(quality[1:], marks)]),
+        table(_COSTS, costs, [[PageCell(name), *(PageCell(text, "number") for text in texts)] for name, *texts in costs[1:]]),
+        table(_ERRORS, errors, [[PageCell(text) for text in texts] for texts in errors[1:]])]
+    if len(found.questions) > 1: tables.insert(1, _by_dataset(found))
     note = f"{lines[0]['method']} is the reference. {found.price_note}"
     return TablePage(f"{lines[0]['method']} and {len(lines) - 1} other methods" if len(lines) > 1 else lines[0]["method"],
-                     found.caption, note, tables, below=tuple(found.failures))
+                     found.caption, note, tuple(tables), below=tuple(found.failures))
 
 def _by_dataset(found):
     "Table with a column for each data set."
     scores = question_scores(found.results, {d: quality_metric(d) for d in found.questions})
-    rows = [[PageCell(line["method"]), *(PageCell(_interval(*bootstrap(list(scores[line["method"], d].values()))), "number")
-                                         for d in found.questions)] for line in found.lines]
-    return "", "By data set.", ["method", *(f"{PRINTED.get(d, d)} {metric_name(d)}" for d in found.questions)], rows
+    def cells(name): return [PageCell(_interval(*bootstrap(list(scores[name, d].values()))), "number") for d in found.questions]
+    rows = [[PageCell(_shown(line)), *cells(line["method"])] for line in found.lines]
+    return "", "correct, by data set.", ["method", *(f"{PRINTED.get(d, d)} {metric_name(d)}" for d in found.questions)], rows
 
 def save_comparison(
     found: Comparison,

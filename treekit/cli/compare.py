@@ -76,7 +76,7 @@ def _notebook(methods, profile, given, wanted, only, folder):
     template, path = kit_path("nbs", "explore", "own_pipeline.ipynb"), folder / "comparison.ipynb"
     more = {k: v for k, v in given.items() if v is not None} | wanted
     try: papermill.execute_notebook(str(template), str(path), dict(methods=list(methods), profile=profile, only=list(only), settings=more),
-                                    kernel_name="python3", progress_bar=False)
+                                    kernel_name="python3", progress_bar=False, extra_arguments=["--log-level=ERROR"])
     except papermill.PapermillExecutionError as e: raise Failed(f"{path.name}: {e.ename}: {e.evalue}") from None
     whole = json.loads(path.read_text(encoding="utf-8"))
     for part in (whole, *whole["cells"]): part["metadata"].pop("papermill", None)  # times, and paths of this machine

@@ -204,8 +204,8 @@ def send_otlp(
             sent = Request(address, body, {"Content-Type": "application/x-protobuf"} | (headers or {}))
             try: _post(sent)
             except HTTPError as e:
-                raise UsageError(f"the address takes no OTLP traces ({e}): {count} answers were sent; give the backend's base URL, or go on "
-                                 "later") from None
+                advice = "go on later" if e.code in _BUSY else "give the backend's base URL"
+                raise UsageError(f"the address takes no OTLP traces ({e}); {count} answers were sent: {advice}") from None
             except (URLError, OSError, ValueError) as e:
                 raise UsageError(f"the address takes no OTLP traces ({e}): start the backend, or give its base URL") from None
             count += 1
