@@ -27,19 +27,19 @@ def _fail(line, code):
     sys.exit(code)
 
 SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
-    "Run": dict(reproduce="Make tables and figures again", ask="Answer one question and show its tree",
-                compare="Your own pipeline beside the papers' methods", init="Make a working folder, or a paper's package"),
-    "Check": dict(doctor="What works, and what to do about the rest", estimate="Calls, tokens and money of a run",
-                  requirements="What verdicts on a paper's tables take"),
-    "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, and what a run says",
+    "Run": dict(reproduce="Regenerate tables and figures", ask="Answer one question and show its tree",
+                compare="Compare your pipeline with papers' methods", init="Make a working folder, or a paper's package"),
+    "Check": dict(doctor="Check the environment, list what is missing", estimate="Calls, tokens and money of a run",
+                  requirements="Requirements for verdicts on a paper's tables"),
+    "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, tested on a run",
                     explore="Walk through a run's trees in the browser"),
-    "Share": dict(report="One archive: what ran and what came of it", verify="Check such an archive",
+    "Share": dict(report="One archive with settings, tables and claims", verify="Check and replay an archive of `report`",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data",
                   docs="Build the documentation with all results"),
     "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
-                 store="Look after the recorded calls and answers"),
+                 store="Manage recorded calls and answers"),
     "Train": dict(train="Train a model for a role of a paper"),
-    "Teach": dict(course="Hand out, collect and grade assignments"),
+    "Teach": dict(course="Release, collect and grade assignments"),
 }
 
 class _Main(click.Group):

@@ -38,11 +38,11 @@ def _f1(folder):
     def inside(unit):
         found = [d for d in both if float(cell[d, unit]["low"]) <= float(cell[d, unit]["published"]) <= float(cell[d, unit]["high"])]
         return ", ".join(found) or "none"
-    text = ("**ARISE's retrieval.** The paper's *Vanilla* row has an F1 of the retrieved text, which no model can change. The paper says "
-            "that documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
+    text = ("**ARISE's retrieval.** The paper's *Vanilla* row has an F1 of the retrieved text, which no model can change. In the paper, "
+            "documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
             "(MuSiQue doesn't, so both units are paragraphs there). The 95 % interval contains the printed number on "
-            f"{inside('sentences')} for sentences, and on {inside('paragraphs')} for paragraphs. *Reproduced* excludes large "
-            "differences only; [all numbers](real/vanilla.md) have the smallest that it excludes.")
+            f"{inside('sentences')} for sentences, and on {inside('paragraphs')} for paragraphs. *Reproduced* rules out large "
+            "differences only; [all numbers](real/vanilla.md) lists the smallest that each cell rules out.")
     return f"{text}\n\n{md_table(('F1', 'published', 'by sentences', 'by paragraphs', 'questions'), lines)}"
 
 def _recall(folder):
@@ -82,16 +82,18 @@ def contradictions(
 
 def _errata(folder):
     "Contradictions within each paper, counted by paper, with one example each."
-    lines = []
+    lines, total = [], 0
     for p in papers():
         if not (found := contradictions(folder, p.name)): continue
+        total += len(found)
         one = {k: shorten(found[0][k], 120, placeholder=" …") for k in ("where", "claim", "printed", "recomputed", "finding")}
         said = f"{one['where']}: {one['claim']}. Printed: {one['printed']}. Recomputed: {one['recomputed']} ({one['finding']})."
         lines.append((f"[{md(p.label)}]({p.name}/inconsistencies.md)", str(len(found)), md(said)))
     if not lines: return ""
-    text = ("**Errata.** printed numbers or sentences that can't both be right, recomputed from the printed numbers "
-            "alone. Rounding, omissions, and differences from a public code or a run are listed on the linked pages, too, and not counted "
-            "here.")
+    listed = f"[All {total} in one table](across/errata.md). " if (folder / "across/errata.csv").exists() else ""
+    text = ("**Errata.** Printed numbers or statements that can't both be right, recomputed from the printed numbers alone. "
+            f"{listed}Rounding, omissions, and differences from a public code or a run are listed on the linked pages, too, and not "
+            "counted here.")
     return f"{text}\n\n{md_table(('paper', 'contradictions', 'for example'), lines)}"
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #da6908e4
