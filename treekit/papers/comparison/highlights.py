@@ -42,7 +42,7 @@ def _f1(folder):
             "documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
             "(MuSiQue doesn't, so both units are paragraphs there). The 95 % interval contains the printed number on "
             f"{inside('sentences')} for sentences, and on {inside('paragraphs')} for paragraphs. *Reproduced* rules out large "
-            "differences only; [all numbers](real/vanilla.md) lists the smallest that each cell rules out.")
+            "differences only; [all numbers](real/vanilla.md) state the smallest that each rules out.")
     return f"{text}\n\n{md_table(('F1', 'published', 'by sentences', 'by paragraphs', 'questions'), lines)}"
 
 def _recall(folder):
