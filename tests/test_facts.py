@@ -141,7 +141,7 @@ def test_models_accumulate(tmp_path):
 def test_what_differs_stands_in_the_page():
     df = table("parser", "bundled")
     for page in (to_markdown(df), to_html(df)):
-        assert "parser=bundled (1)" in page and "In print:" in page and "Stanza" in page
+        assert "parser=bundled (1)" in page and "Published settings:" in page and "Stanza" in page
 
 
 def test_published_ids():
