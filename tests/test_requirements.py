@@ -104,7 +104,8 @@ def test_counts_of_errata_agree_everywhere():
     "The list of all contradictions, README, and the page of results have the same numbers."
     counted = {p: len(contradictions(root() / "figures/offline", p)) for p in NAMES}
     labels = {p: get_paper(p).label for p in NAMES}
-    with open(root() / "figures/offline/across/errata.csv", encoding="utf-8", newline="") as f: rows = [r["paper"] for r in csv.DictReader(f)]
+    with open(root() / "figures/offline/across/errata.csv", encoding="utf-8", newline="") as f:
+        rows = [r["paper"] for r in csv.DictReader(f)]
     assert {p: rows.count(labels[p]) for p in NAMES} == counted and len(rows) == sum(counted.values())
     readme, results = (root().joinpath(name).read_text(encoding="utf-8") for name in ("README.md", "figures/offline/README.md"))
     assert all(f"[{labels[p]} {n}](figures/offline/{p}/inconsistencies.md)" in readme for p, n in counted.items())

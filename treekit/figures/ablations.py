@@ -86,7 +86,9 @@ def judge_ablations(
             for v in judge_claims(folder, claims=list(of), real_only=False)]
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #c1b9adea
-def ablation_line(one: AblationResult) -> dict:  # paper, table, without, what, column, published, reproduced, low, high, p, differ, n, outcome
+def ablation_line(
+    one: AblationResult,
+) -> dict:  # paper, table, row, what, column, published, reproduced, low, high, p, differ, n, outcome
     "Readable line of an ablation's result."
     a, v = one.ablation, one.found
     column = f"{a.metric}, {a.dataset.replace('|', ' + ')}" if a.dataset else a.metric

@@ -220,8 +220,8 @@ def index_page(
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
     legend = ("*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
               "*Not compared*: another model or other questions; the differences are listed below each table. The column *evidence* says "
-              "what an artefact is based on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* questions, "
-              "the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
+              "what an artefact is based on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* "
+              "questions, the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
     contents = "[Findings](#findings) · [The papers](#the-papers) · [Metrics](#metrics)" if any(findings) else ""
     parts = [f"# Results of profile {md(folder.name)}", _opening(found), contents]
     if any(findings): parts += ["## Findings", *findings]

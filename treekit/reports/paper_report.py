@@ -289,7 +289,8 @@ def paper_report(
         _table(("outcome", "claims", "of"), counts), results, untested, errors_note, errors, tuple(said["easy"]), tuple(said["difficult"]),
         _deviations_note(known, folder), _deviations(known, folder), _readings(_data_rows(folder, known, "inconsistencies_method")),
         compute_note, compute, cost_note, cost, errata_note, errata,
-        f"{command_line(folder / paper, 'report')}. The sections on what was easy and what was difficult are written by the authors of treekit, with computed numbers.")
+        f"{command_line(folder / paper, 'report')}. The sections on what was easy and what was difficult are "
+        "written by the authors of treekit, with computed numbers.")
 
 # %% ../../nbs/23_reports/06_paper_report.ipynb #4f8b1c82
 FORMATS = ("md", "html", "tex")
