@@ -301,7 +301,7 @@ def _show_answer(found, named):
     if found.unfounded: click.echo(f"nothing answers it: {printable(found.unfounded)}")
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
-    if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
+    if found.stored: took = f"cached result: no call was made; {u.calls} calls are stored"
     tokens = f"{u.tokens_in + u.tokens_out:,} tokens" + (f" ({u.reasoning:,} of hidden reasoning)" if u.reasoning else "")
     click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} sequential")
     if u.cut_off: click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: see the notes in the tree")
