@@ -216,6 +216,6 @@ def test_other_parameters_leave_nothing_in_the_store(tmp_path, monkeypatch):
 
 
 def test_the_folder_is_registered():
-    known = ["table1", "table2", "figure1", "mechanism", "curves", "competence", "ablations", "controls", "corpora", "summary"]
+    known = ["table1", "table2", "figure1", "mechanism", "curves", "competence", "ablations", "controls", "corpora", "summary", "errata"]
     assert [r["artefact"] for r in inventory("across")] == known
-    assert len(runnable(("across",))) == 10
+    assert len(runnable(("across",))) == 11

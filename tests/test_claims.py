@@ -118,7 +118,7 @@ def test_a_claim_about_a_size_is_judged_by_the_size(tmp_path):
 
 def test_a_substitute_row_supports_nothing_and_is_named(tmp_path):
     rows = [row(m, d, right) for m, right in dict(Ours=50, A=20).items() for d in ("films", "books")]
-    made = compare(printed(Ours=60.0, A=50.0), rows, model="scripted", differs=["router=the model that answers, in print a trained one"])
+    made = compare(printed(Ours=60.0, A=50.0), rows, model="scripted", differs=["router=the model that answers, published: a trained one"])
     save_table(made, tmp_path / "x", "table1", digits=2)
     [found] = told(tmp_path, claim("Ours", "A"))
     assert (found.outcome, found.p, found.in_print) == ("substitute row", None, "supported")
@@ -133,6 +133,14 @@ def test_a_substitute_of_the_claims_own_leaves_the_other_rows_as_evidence(tmp_pa
     assert a.outcome == "substitute row" and b.outcome == "substitute row"
     [turned] = told(tmp_path, claim("A", "Ours|B", substitute="B"))
     assert turned.outcome == "contradicted" and turned.with_substitutes.startswith("contradicted with ")
+
+
+def test_a_mean_over_columns_takes_the_rows_that_every_column_has(tmp_path):
+    rows = [row("Ours", "films", 50), row("Ours", "books", 50), row("A", "films", 55), row("B", "films", 20), row("B", "books", 20)]
+    save_table(compare(printed(Ours=60.0, A=50.0, B=40.0), rows, model="scripted"), tmp_path / "x", "table1", digits=2)
+    best, none = told(tmp_path, claim("Ours", "best of A|B", over="mean"), claim("Ours", "A", over="mean"))
+    assert best.outcome == "supported" and best.difference == pytest.approx(50)  # A has no cell for the books, so B is the best
+    assert none.reason == "1 of 2 comparisons lack a cell"
 
 
 def test_what_a_table_says_of_a_row_holds_in_the_runs_other_tables(tmp_path):
@@ -398,7 +406,7 @@ def test_the_weakest_comparison_is_shown_and_not_the_mean(tmp_path):
     table(tmp_path)
     [v] = told(tmp_path, claim("Ours", "A|B"))
     assert v.outcome == "inconclusive" and v.ours > 20 and v.weakest.endswith("Ours − B") and v.difference < 3 and v.low <= 0 <= v.high
-    assert "mean" in claim_line(v)["here"] and v.weakest in claim_line(v)["here"]
+    assert "mean" in claim_line(v)["reproduced"] and v.weakest in claim_line(v)["reproduced"]
 
 
 def test_one_false_discovery_rate_over_the_distinct_contrasts_of_a_paper(tmp_path):
@@ -484,7 +492,7 @@ def test_sizes(tmp_path):
                  claim("Ours", "A"))
     assert [v.size for v in found] == ["inside", "outside"] * 3 + ["not comparable", ""]
     assert all(v.amount_low <= v.amount <= v.amount_high for v in found[:6]) and found[0].outcome == found[1].outcome == "supported"
-    assert "[" in claim_line(found[0])["here"].split("amount")[1]
+    assert "[" in claim_line(found[0])["reproduced"].split("amount")[1]
 
 
 def test_a_value_can_be_about_an_amount_or_at_least_one(tmp_path):

@@ -141,7 +141,7 @@ def test_models_accumulate(tmp_path):
 def test_what_differs_stands_in_the_page():
     df = table("parser", "bundled")
     for page in (to_markdown(df), to_html(df)):
-        assert "parser=bundled (1)" in page and "In print:" in page and "Stanza" in page
+        assert "parser=bundled (1)" in page and "Published settings:" in page and "Stanza" in page
 
 
 def test_published_ids():
@@ -238,7 +238,7 @@ def test_rdr2_is_read_by_the_model_that_answers():
     "ALCE's whole files; sampling for ChatGPT, greedy decoding and length control for the Llama readers (Sec. 4.3)."
     def differing(model, dataset="asqa", **others):
         facts = facts_as_said("rdr2", "table5", dataset, "RDR2 (Ours)", model=model, **others)
-        return [d.partition(", in print")[0] for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))]
+        return [d.partition(", published: ")[0] for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))]
     assert differing("gpt-4o") == differing("Llama-3.1-8B-Instruct") == []
     assert differing("gpt-4o", temperature=0.0) == ["temperature=0.0"]
     llama = differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False")

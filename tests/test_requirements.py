@@ -98,3 +98,17 @@ def test_only_contradictions_in_print_are_counted():
     assert "31 of 130" in counted["treerare"][0]["recomputed"]
     found = [r for rows in counted.values() for r in rows]
     assert not [r for r in found if "mean over questions" in r["finding"] or r["finding"].startswith("truncated")]
+
+
+def test_counts_of_errata_agree_everywhere():
+    "The list of all contradictions, README, and the page of results have the same numbers."
+    counted = {p: len(contradictions(root() / "figures/offline", p)) for p in NAMES}
+    labels = {p: get_paper(p).label for p in NAMES}
+    with open(root() / "figures/offline/across/errata.csv", encoding="utf-8", newline="") as f:
+        rows = [r["paper"] for r in csv.DictReader(f)]
+    assert {p: rows.count(labels[p]) for p in NAMES} == counted and len(rows) == sum(counted.values())
+    readme, results = (root().joinpath(name).read_text(encoding="utf-8") for name in ("README.md", "figures/offline/README.md"))
+    assert all(f"[{labels[p]} {n}](figures/offline/{p}/inconsistencies.md)" in readme for p, n in counted.items())
+    assert all(f"| [{labels[p]}]({p}/inconsistencies.md) | {n} |" in results for p, n in counted.items())
+    assert f"[all {len(rows)} in one table](figures/offline/across/errata.md)" in readme
+    assert f"[All {len(rows)} in one table](across/errata.md)" in results

@@ -144,7 +144,7 @@ def misnamed(rows):
     "Names of reproduced rows that claim a model that didn't run."
     ran = [r for r in rows if r.get("reproduced") and r.get("model")]
     return {r[k] for r in ran for k in ("group", "method") for name in MODELS.findall(r[k])
-            if name.lower() not in r["model"].lower() and "in print" not in r[k]}
+            if name.lower() not in r["model"].lower() and "published" not in r[k]}
 
 
 @pytest.mark.parametrize("paper", [p.name for p in papers()])

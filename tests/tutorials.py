@@ -39,13 +39,14 @@ def pattern(expected):
 
 
 def run(name, folder, **env):
-    "Outputs of a tutorial's commands, run by one shell in an empty folder. Raises `RuntimeError` if a command fails."
+    "Outputs of a tutorial's commands, run by one shell in an empty folder with an empty store. Raises `RuntimeError` if a command fails."
     todo = steps((PAGES / f"{name}.md").read_text(encoding="utf-8"))
     script = "\n".join(f"{command}\ncode=$?; echo; echo \"<<<{i} $code>>>\"" for i, (command, _, _) in enumerate(todo))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     site = folder.parent / "site"
     env = {k: v for k, v in os.environ.items() if not k.startswith("TREEKIT_")} | dict(
         PATH=path, PYTHONPATH=os.pathsep.join([str(site), str(ROOT)]), COLUMNS="110", OPENAI_API_KEY="a-key-for-tests",
+        TREEKIT_HOME=str(folder.parent / "home"),
         INSTALL=f"{sys.executable} {Path(__file__).resolve()} --install {site}") | env
     done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, timeout=1200)
     outputs, rest = [], done.stdout

@@ -251,7 +251,7 @@ def matrix(
         lines.append(f"| {a} | " + " | ".join(cell(cells.get((a, p))) for p in profiles) + " |")
     counts = Counter((r.profile, r.outcome) for r in results)
     totals = [f"{p}: " + ", ".join(f"{counts[p, o]} {SIGNS[o]}" for o in SIGNS if counts[p, o]) for p in profiles]
-    legend = ("✓ starts; ○ starts, once what is missing here is there; – says itself what it needs; ✗ fails. Dollars: at least, for a "
+    legend = ("✓ starts; ○ starts, once what is missing here is there; – names what it requires; ✗ fails. Dollars: at least, for a "
               "real run; M: million tokens, of a model without a price. Numbers: see below.")
     numbered = [f"{i}. {line}" for line, i in reasons.items()]
     return "\n".join([*lines, "", "; ".join(totals), legend, "", *numbered, *_differences(results)])

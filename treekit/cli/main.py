@@ -27,19 +27,19 @@ def _fail(line, code):
     sys.exit(code)
 
 SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
-    "Run": dict(reproduce="Make tables and figures again", ask="Answer one question and show its tree",
-                compare="Your own pipeline beside the papers' methods", init="Make a working folder, or a paper's package"),
-    "Check": dict(doctor="What works, and what to do about the rest", estimate="Calls, tokens and money of a run",
-                  requirements="What verdicts on a paper's tables take"),
-    "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, and what a run says",
+    "Run": dict(reproduce="Regenerate tables and figures", ask="Answer one question and show its tree",
+                compare="Compare your pipeline with papers' methods", init="Make a working folder, or a paper's package"),
+    "Check": dict(doctor="Check the environment, list what is missing", estimate="Calls, tokens and money of a run",
+                  requirements="Requirements for verdicts on a paper's tables"),
+    "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, tested on a run",
                     explore="Walk through a run's trees in the browser"),
-    "Share": dict(report="One archive: what ran and what came of it", verify="Check such an archive",
+    "Share": dict(report="One archive with settings, tables and claims", verify="Check and replay an archive of `report`",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data",
                   docs="Build the documentation with all results"),
     "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
-                 store="Look after the recorded calls and answers"),
+                 store="Manage recorded calls and answers"),
     "Train": dict(train="Train a model for a role of a paper"),
-    "Teach": dict(course="Hand out, collect and grade assignments"),
+    "Teach": dict(course="Release, collect and grade assignments"),
 }
 
 class _Main(click.Group):
@@ -147,7 +147,7 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     \b
       treekit reproduce                                    all artefacts that have a notebook
       treekit reproduce treerare/table1 --n 20             one table, 20 questions per dataset
-      treekit reproduce treerare --data ../shared/data     on real questions, from a folder
+      treekit reproduce treerare --data DIR                on real questions, from a folder
       treekit reproduce treerare/table1 --set search_scope=own     each question over its own paragraphs
       treekit reproduce treerare --profile local --model llama3.3:70b
       treekit reproduce treerare --profile vllm --workers 4    four processes, each with a quarter of the questions
@@ -201,15 +201,20 @@ def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
 def _ready(what, profile, sets, data, budget=None):
     "A line for what would stop a paid run later on."
     if run_options().cassette: return
-    from treekit.artefacts.environment_check import check_access, need_hub, preflight
+    from treekit.artefacts.environment_check import check_access, preflight
     from treekit.artefacts.catalog import runnable
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data)) | ({} if budget is None else dict(budget=budget))
     chosen = load_profile(profile, **given)
     check_access(chosen)
     preflight(chosen, [f"{r['paper']}/{r['artefact']}" for r in runnable(what)], tuple(given), sets)
+    _hub_notice(chosen)
+
+def _hub_notice(chosen):
+    "A line if the hub's questions can't be reached; an artefact may need none."
+    from treekit.artefacts.environment_check import need_hub
     if chosen.offline: return
     try: need_hub(chosen)
-    except UsageError as e: click.echo(f"treekit: {e}", err=True)  # an artefact may need no questions
+    except UsageError as e: click.echo(f"treekit: {e}", err=True)
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
@@ -296,7 +301,7 @@ def _show_answer(found, named):
     if found.unfounded: click.echo(f"nothing answers it: {printable(found.unfounded)}")
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
-    if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
+    if found.stored: took = f"cached result: no call was made; {u.calls} calls are stored"
     tokens = f"{u.tokens_in + u.tokens_out:,} tokens" + (f" ({u.reasoning:,} of hidden reasoning)" if u.reasoning else "")
     click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} sequential")
     if u.cut_off: click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: see the notes in the tree")
@@ -377,7 +382,7 @@ def claims(paper, profile, out, as_json):
     saved = [] if paired else saved_claims(folder, paper)
     verdicts = saved or judge_claims(folder, paper)
     _show_claims(verdicts, as_json)
-    if paired: save_claims(verdicts, folder / paper, f"What {paper or 'the papers'} claim{'s' if paper else ''}, in print and here")
+    if paired: save_claims(verdicts, folder / paper, f"Claims of {paper or 'the papers'}, published and reproduced")
     where = f"{os.path.relpath(folder / paper)}/claims.md" if paired else "the saved claims.csv of each paper, where nothing was written"
     if not (paired or saved): where = "the intervals of cells, since the scores of single questions are missing: run `treekit reproduce`"
     if not as_json: click.echo(f"\n{summary_of(verdicts)}\n  from {where}")
@@ -388,9 +393,9 @@ def _show_claims(verdicts, as_json):
     from treekit.figures.claims_page import claim_line
     rows = [claim_line(v) for v in verdicts]
     if as_json: return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-    click.echo(f"{'claim':<12}{'statement':<55}{'in print':<17}{'here':<24}{'direction':<27}{'size':<16}{'n':>5}  {'p':<8}q")
+    click.echo(f"{'claim':<12}{'statement':<55}{'published':<17}{'reproduced':<24}{'direction':<27}{'size':<16}{'n':>5}  {'p':<8}q")
     for r in rows:
-        told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("in print", 16), ("here", 23)))
+        told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("published", 16), ("reproduced", 23)))
         statement = shorten(r["statement"], 54, placeholder=" …")
         click.echo(f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  "
                    f"{r['p']:<8}{r['q']}")
@@ -409,7 +414,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
 
     \b
       treekit estimate treerare/table1 --profile openai --n 500
-      treekit estimate toq treerare --profile openai --data ../shared/data
+      treekit estimate treerare/table3 --profile openai --data real
 
     Each artefact's own notebook runs over its own questions and passages; a few questions are run, with the offline model. Replies are
     assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
@@ -417,6 +422,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     """
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     p = profile_of(profile, given, wanted)
+    _hub_notice(p)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.artefacts.estimate import estimate_all, estimate_lines, over_budget
     found = estimate_all(what, p, given, wanted, sample)
@@ -474,7 +480,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
 
     \b
       treekit doctor
-      treekit doctor --profile local --model qwen3:8b --data ../shared/data
+      treekit doctor --profile local --model qwen3:8b --data real
       treekit doctor arise --profile vllm      log-probabilities, too
       treekit doctor rdr2 --profile openai     documents and judges, too
 

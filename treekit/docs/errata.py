@@ -93,16 +93,16 @@ def errata_sections(
     sheets: tuple[Sheet, ...],  # of a paper's artefact `inconsistencies`
     notebook: Path | None,  # that made them
 ) -> str:  # Markdown
-    "Errata, checked statements and readings of a paper, each with its computation."
+    "Errata, checked statements and interpretations of a paper, each with its computation."
     cells = computations(notebook) if notebook else []
-    titles = dict(inconsistencies="Errata", inconsistencies_checked="Statements that agree with print, or can't be checked")
+    titles = dict(inconsistencies="Errata", inconsistencies_checked="Statements that agree with the printed numbers, or can't be checked")
     parts = []
     for sheet in sheets:
         if sheet.name in titles: parts.append(f"## {titles[sheet.name]}\n\n{_by_computation(sheet, cells)}")
         elif sheet.name == "inconsistencies_method":
             rows = [[md_code(line[k]) if k in ("field", "values") else md_text(line[k]) for k in sheet.head] for line in sheet.lines]
             check = _code(next((c for c in cells[::-1] if not c.patterns), None), "The check that each field and value exists")
-            parts.append(f"## Readings of the method, and the public code\n\n{md_table(sheet.head, rows)}\n\n{check}")
+            parts.append(f"## Interpretations of the method, and the public code\n\n{md_table(sheet.head, rows)}\n\n{check}")
         else: parts.append(f"## {md_text(sheet.name)}\n\n{_entries(sheet, sheet.lines)}\n")
         parts.append(f"{{download}}`{sheet.name}.csv <{sheet.path.name}>`\n")
     return "\n".join(parts)

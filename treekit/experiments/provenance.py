@@ -298,16 +298,16 @@ def _concerned(facts, metric):
 def _readings(facts, said):
     "The fields of a method that aren't the printed row's, and those of the printed row that the method lacks."
     wanted = said["fields"].accepts if "fields" in said else ()
-    other = [f"{field}, not the paper's reading" for field in facts.reading if field not in wanted]
+    other = [f"{field}, not the paper's interpretation" for field in facts.reading if field not in wanted]
     named = {field.partition("=")[0] for field in facts.reading}
     lacking = [(name, value) for name, _, value in (field.partition("=") for field in wanted) if name not in named]
-    return other + [f"{name} isn't {value}, in print {said['fields'].value}" for name, value in lacking]
+    return other + [f"{name} isn't {value}, published: {said['fields'].value}" for name, value in lacking]
 
 def differences(
     facts: RunFacts,
     said: dict[str, Said],  # fact -> the paper's value
     metric: str = "",  # of the cell
-) -> list[str]:  # "parser=bundled, in print Stanza"; empty: the same experiment
+) -> list[str]:  # "parser=bundled, published: Stanza"; empty: the same experiment
     "In which facts a run isn't the paper's."
     source = said.get("source")
     out = [f"quoted from {source.value}"] if source and not source.accepts else []
@@ -315,7 +315,7 @@ def differences(
     for name, value in _concerned(facts, metric).items():
         if value in ("", None): continue
         if name == "prompts" and value == "of a file": out.append("prompts reworded by a file")
-        elif name in said and not _matches(value, said[name].accepts): out.append(f"{name}={value}, in print {said[name].value}")
-        elif name in JUDGED_BY.values() and value == "offline" and name not in said: out.append(f"{name}=offline, a stand-in")
+        elif name in said and not _matches(value, said[name].accepts): out.append(f"{name}={value}, published: {said[name].value}")
+        elif name in JUDGED_BY.values() and value == "offline" and name not in said: out.append(f"{name}=offline, a substitute")
         elif name == "questions" and name not in said and not value.startswith("published"): out.append(f"{name}={value}")
     return out

@@ -126,7 +126,7 @@ failures count of these, failed: each counts as 0
 value number the mean, in the metric's or the table's unit; null: it wasn't run, or can't be had
 low number lower end of the 95 % bootstrap interval; null: there is none
 high number upper end of the interval
-published number of a written table: what is in print; null: nothing, or it can't be read
+published number of a written table; null: nothing, or it can't be read
 flag text of a written table: whether the printed number is ok, derived, uncertain or illegible
 verdict text of a written table: reproduced, outside, not comparable, not run
 reason text why it has no number, or what makes it another experiment than the printed one

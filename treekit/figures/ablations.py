@@ -86,10 +86,12 @@ def judge_ablations(
             for v in judge_claims(folder, claims=list(of), real_only=False)]
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #c1b9adea
-def ablation_line(one: AblationResult) -> dict:  # paper, table, without, what, column, in print, here, low, high, p, differ, n, outcome
+def ablation_line(
+    one: AblationResult,
+) -> dict:  # paper, table, row, what, column, published, reproduced, low, high, p, differ, n, outcome
     "Readable line of an ablation's result."
     a, v = one.ablation, one.found
     column = f"{a.metric}, {a.dataset.replace('|', ' + ')}" if a.dataset else a.metric
     named = {"paper": a.paper, "table": a.artefact.partition("|")[0], "row": a.changed, "what": a.what, "column": column}
-    found = {"here": v.ours, "low": v.low, "high": v.high, "p": v.adjusted, "differ": one.differ, "n": v.n or None}
-    return named | {"in print": v.printed} | found | {"outcome": one.verdict}
+    found = {"reproduced": v.ours, "low": v.low, "high": v.high, "p": v.adjusted, "differ": one.differ, "n": v.n or None}
+    return named | {"published": v.printed} | found | {"outcome": one.verdict}

@@ -532,14 +532,19 @@ def _needed(claim, m):
     "Number of comparisons, of m, that must be true."
     return {"all": m, "most": m // 2 + 1, "any": 1, "mean": 1}[claim.over]
 
-def _pooled(made):
-    "Mean of several comparisons. A 'best of' has the mean of each alternative: one row must be the best on average."
-    def mean(sides):
-        if len({len(side) for side in sides}) > 1: raise UsageError("a mean over columns needs the same rows in each")
+def _pooled(claim, made):
+    "Mean of several comparisons; None if a side has no row in all of them. One row of a 'best of' must be the best on average."
+    place = CELL_NAMES.index(claim.by)
+    def row(weights): return tuple((cell[1], cell[place], w) for cell, w in weights.items())
+    def mean(said, sides):
+        if said.startswith("best of "):  # over the rows that no comparison lacks
+            common = set.intersection(*({row(weights) for weights in side} for side in sides))
+            sides = [[weights for weights in side if row(weights) in common] for side in sides]
         total = [{} for _ in sides[0]]
         for side in sides: total = [_plus(t, {cell: w / len(sides) for cell, w in s.items()}) for t, s in zip(total, side)]
         return tuple(total)
-    return Comparison(mean([one.left for one in made]), mean([one.right for one in made]))
+    left, right = mean(claim.left, [one.left for one in made]), mean(claim.right, [one.right for one in made])
+    return Comparison(left, right) if left and right else None
 
 def _in_print(claim, cells):
     "Fields of a verdict that depend on the published cells."
@@ -592,7 +597,7 @@ def _in_run(claim, cells, model, known, real_only):
 
 def _run_tests(claim, made, tests, known):
     "Tests of a claim's comparisons, without those that have no interval."
-    made = [_pooled(made)] if claim.over == "mean" else made
+    if claim.over == "mean" and made: made = [one for one in [_pooled(claim, made)] if one]
     found = [w for w in (run_comparison_test(claim, one, tests) for one in made) if w]
     if known is None: return found
     return [replace(w, substitute=_substitute(claim, [tests.cells[k] for k in w.comparison.keys], known)) for w in found]

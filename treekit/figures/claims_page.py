@@ -57,15 +57,15 @@ def _power_note(v):
 
 def claim_line(
     v: ClaimVerdict,
-) -> dict[str, str]:  # claim, section, statement, in print, here, direction, size, p, q, n, note
+) -> dict[str, str]:  # claim, section, statement, published, reproduced, direction, size, p, q, n, note
     "Readable line of a claim's outcomes."
     pairs = f"{v.agree} comparisons agree" if v.agree else ""
     beside = v.outcome in ("substitute row", "needs people") and v.with_substitutes
     aside = f"as a test of the substitute: {v.with_substitutes}" if beside else ""
     one = f"one contrast with {v.same_as}" if v.same_as else ""
     note = "; ".join(filter(None, [pairs, _power_note(v), one, aside, v.reason, v.claim.note if v.claim.artefact else ""]))
-    return {"claim": v.claim.id, "section": v.claim.section, "statement": v.claim.statement, "in print": _published_text(v),
-            "here": _reproduced_text(v), "direction": v.outcome, "size": v.size,
+    return {"claim": v.claim.id, "section": v.claim.section, "statement": v.claim.statement, "published": _published_text(v),
+            "reproduced": _reproduced_text(v), "direction": v.outcome, "size": v.size,
             "p": p_text(v.p), "q": p_text(v.adjusted), "n": str(v.n or ""), "note": note}
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #67caad20
@@ -184,7 +184,7 @@ def summary_of(
     soon = sum(v.n_to_decide is not None and v.n_to_decide <= LONG_RUN for v in open_)
     later = f" Of the {len(open_)} inconclusive ones, {soon} would be decided by {LONG_RUN:,} questions a data set." if open_ else ""
     aside = Counter(v.with_substitutes.partition(" ")[0] for v in verdicts if v.outcome == "substitute row" and v.with_substitutes)
-    later += f" The tests of the {sum(aside.values())} claims with substitute rows would say: {told(aside)}." if aside else ""
+    later += f" The tests of the {sum(aside.values())} claims with substitute rows would give: {told(aside)}." if aside else ""
     how = told(Counter(v.how for v in tested if v.how))
     return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. "
             f"Size, where the paper states one: {told(sizes_of(verdicts))}. "
@@ -193,16 +193,16 @@ def summary_of(
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02
 LEGEND_OF_CLAIMS = (
-    "In print: the mean difference, left minus right, in the table's unit. Here: the comparison that decides (of several that are all "
-    "needed, the weakest) with the interval that belongs to its p; the mean of several; the amount that the paper states, with its 95 % "
-    "interval. Intervals: 95 %; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was picked. "
-    "They are over questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are significant its "
-    "way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by construction, no "
-    "question tells the sides apart, or it is true by definition; needs people, the paper asked people; substitute row, a tiny, untrained, "
-    "prompted or proxy model stood for what the paper ran; other model, the sentence names models that didn't run. Size: whether the "
-    "stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims (Benjamini and "
-    "Hochberg), one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the difference "
-    "is as measured, before the correction. Paired: by question, sign flips; resampled: by question, where the two sides "
+    "Published: the mean difference, left minus right, in the table's unit. Reproduced: the comparison that decides (of several that are "
+    "all needed, the weakest) with the interval that belongs to its p; the mean of several; the amount that the paper states, with its 95"
+    " % interval. Intervals: 95 %; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was "
+    "picked. They are over questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are "
+    "significant its way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by "
+    "construction, no question tells the sides apart, or it is true by definition; needs people, the paper asked people; substitute row, "
+    "a tiny, untrained, prompted or proxy model stood for what the paper ran; other model, the sentence names models that didn't run. "
+    "Size: whether the stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims "
+    "(Benjamini and Hochberg), one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the "
+    "difference is as measured, before the correction. Paired: by question, sign flips; resampled: by question, where the two sides "
     "aren't weighed alike; intervals: without the questions' scores, from the cells' own.")
 
 def save_claims(

@@ -156,7 +156,7 @@ def _cells(counts):
     return told + (f"; {counts['failures']} failed questions" if counts.get("failures") else "")
 
 def _badge(paper, artefact, models):
-    "What an artefact rests on, and whether the paper has it."
+    "What an artefact is based on, and whether the paper has it."
     kind = evidence_of(paper, artefact)
     name = ", ".join(models) or "model" if kind == "model" else kind
     return f"**{md(name)}**{', *added*' if is_added(paper, artefact) else ''}"
@@ -195,7 +195,7 @@ def _paper_lines(paper, folder, artefacts):
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
         pages.append(f"[reproducibility report]({paper}/report.md){tex} with deviations and cost")
     if (folder / paper / "inconsistencies.md").exists():
-        pages.append(f"[the paper against itself and its public code]({paper}/inconsistencies.md)")
+        pages.append(f"[errata, and differences from the public code]({paper}/inconsistencies.md)")
     if more := _requirements(paper, folder): pages.append(more)
     if pages: lines.append(f"Read on: {'; '.join(pages)}.")
     return "\n".join(f"- {line}" for line in lines)
@@ -204,7 +204,7 @@ def _paper_section(paper, folder, artefacts, models):
     "A paper's lines, and its artefacts in a part that opens."
     claims = claims_by_artefact(folder / paper / "claims.csv")
     rows = [_line(paper, artefact, parts, claims, models) for artefact, parts in artefacts.items()]
-    table = md_table(("", "artefact", "evidence", "claims", "cells beside print", "files"), rows)
+    table = md_table(("", "artefact", "evidence", "claims", "cells compared with the paper", "files"), rows)
     return (f"### {md(paper_names().get(paper, paper))}\n\n{_paper_lines(paper, folder, artefacts)}\n\n"
             f"<details><summary>{len(rows)} artefacts</summary>\n\n{table}\n\n</details>")
 
@@ -220,8 +220,8 @@ def index_page(
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
     legend = ("*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
               "*Not compared*: another model or other questions; the differences are listed below each table. The column *evidence* says "
-              "what an artefact rests on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* questions, "
-              "the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
+              "what an artefact is based on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* "
+              "questions, the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
     contents = "[Findings](#findings) · [The papers](#the-papers) · [Metrics](#metrics)" if any(findings) else ""
     parts = [f"# Results of profile {md(folder.name)}", _opening(found), contents]
     if any(findings): parts += ["## Findings", *findings]

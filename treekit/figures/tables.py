@@ -27,12 +27,12 @@ from ..utils.atomic_write import write_whole
 # %% ../../nbs/16_figures/05_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "", "not run": ""}
-LEGEND = "**Bold**: the best of its column. ≈ and shaded: can't be told from it by the questions asked (one paired test each, p ≥ .05)."
+LEGEND = "**Bold**: the best of its column. ≈ and shaded: not significantly different from it (one paired test each, p ≥ .05)."
 LEGEND_OF_VERDICTS = "✓ reproduced, ✗ outside, the printed number in brackets."
 HOW_CLAIMS_ARE_TESTED = (
     "Tests on the same questions, by p before any correction. The page of all claims corrects for their number (false discovery rate), so "
     "a claim can be inconclusive there. A claim that names printed models isn't tested with another model.")
-LEGEND_OF_PRINT = "† derived from other cells, ? uncertain, … illegible in print."
+LEGEND_OF_PRINT = "† derived from other cells, ? uncertain, … illegible in the paper."
 
 @dataclass(frozen=True)
 class PageCell:

@@ -174,7 +174,7 @@ class Provenance:
         "Stated settings of the paper's experiment, and unstated ones."
         said = "; ".join(f"{s.fact}: {s.value} ({s.where})" for s in self.said().values())
         silent = ", ".join(silent_on(self.paper, self.artefact)) if has_settings(self.paper) else ""
-        return (f"In print: {said}." if said else "") + (f" It doesn't say: {silent}." if said and silent else "")
+        return (f"Published settings: {said}." if said else "") + (f" Not stated: {silent}." if said and silent else "")
 
     def file(self, folder):
         "Earlier version of the table, if any."
@@ -263,7 +263,7 @@ def _cell(group, printed, ours, model, corpus, obstacles, runs):
     ran, why = value is not None, (ours or {}).get("reason", "")
     differ = runs.differences(printed["method"], printed["dataset"], printed["metric"]) if ran else []
     if ours and ran and not printed["flag"]: obstacles, differ = ["not in the paper"], []
-    differ = [d.partition(", in print")[0] for d in differ]
+    differ = [d.partition(", published: ")[0] for d in differ]
     failed = _failed(ours) if ran else ""
     obstacle = why if why.startswith(NOT_APPLICABLE) else "; ".join(filter(None, [why, *obstacles, *differ, failed]))
     comparable = ran and not obstacle and printed["value"] is not None

@@ -113,7 +113,7 @@ def neurips_answers(
         ("Broader impacts", "for people", "no fact of a run answers it"),
         ("Safeguards", "for people", "no fact of a run answers it"),
         ("Licences of existing assets", "partly" if f["licence"] else "no", "data/ names the sources of what comes with the kit; "
-         "whoever brings other data or models knows theirs"),
+         "those of other data or models are to be stated by the author"),
         ("New assets are documented", _graded(f["documented"], f["modules"]),
          f"{f['documented']} of {f['modules']} modules say what they are"),
         ("Crowdsourcing and human subjects", "for people", "the kit doesn't know who rated"),

@@ -91,10 +91,10 @@ def _claims(verdicts):
     claims = [(v.claim.id, v.claim.statement, v.claim.section, _artefacts(v.claim), badge_of(v)) for v in tested]
     def result(v):
         line, same = claim_line(v), f"one contrast with {v.same_as}" if v.same_as else ""
-        return v.claim.id, line["in print"], line["here"], v.outcome, v.size, badge_of(v), same
+        return v.claim.id, line["published"], line["reproduced"], v.outcome, v.size, badge_of(v), same
     def open_claim(v):
         line = claim_line(v)
-        return v.claim.id, v.claim.statement, v.claim.section, line["in print"], line["here"], v.outcome, line["note"]
+        return v.claim.id, v.claim.statement, v.claim.section, line["published"], line["reproduced"], v.outcome, line["note"]
     return (_table(("claim", "statement", "section", "artefact", "badge"), claims),
             _table(("claim", "printed effect", "reproduced effect", "direction", "size", "badge", "note"), map(result, tested)),
             _table(("claim", "statement", "section", "printed effect", "reproduced effect", "outcome", "why"),
@@ -106,7 +106,7 @@ def _claims_note(verdicts):
     models = ", ".join(dict.fromkeys(v.model for v in verdicts if v.model)) or "none"
     tested = sum(v.outcome in TESTED for v in verdicts)
     return (f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. Tested by this run: {tested}; "
-            f"not tested: {len(verdicts) - tested}. Model of the run: {models}. A badge says what a result rests on.")
+            f"not tested: {len(verdicts) - tested}. Model of the run: {models}. Badges name the evidence of each result.")
 
 def _results_note(verdicts):
     sizes = {k: n for k, n in sizes_of(verdicts).items() if n}
@@ -150,7 +150,7 @@ def _deviations_note(paper, folder):
             "The facts below differ; a cell can differ in several.")
 
 def _readings(rows):
-    "Readings of the method by paper and public code."
+    "Interpretations of the method by paper and public code."
     sides = [k for k in (rows[0] if rows else ()) if k not in ("what", "field", "values", "checked")][:2]
     return _table(("what", *sides, "setting"), [(r["what"], *(r[k] for k in sides), r.get("field", "")) for r in rows])
 
@@ -289,7 +289,8 @@ def paper_report(
         _table(("outcome", "claims", "of"), counts), results, untested, errors_note, errors, tuple(said["easy"]), tuple(said["difficult"]),
         _deviations_note(known, folder), _deviations(known, folder), _readings(_data_rows(folder, known, "inconsistencies_method")),
         compute_note, compute, cost_note, cost, errata_note, errata,
-        f"{command_line(folder / paper, 'report')}. Only what was easy and what was difficult is written by hand, with counted numbers.")
+        f"{command_line(folder / paper, 'report')}. The sections on what was easy and what was difficult are "
+        "written by the authors of treekit, with computed numbers.")
 
 # %% ../../nbs/23_reports/06_paper_report.ipynb #4f8b1c82
 FORMATS = ("md", "html", "tex")

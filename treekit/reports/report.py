@@ -171,7 +171,7 @@ def report_page(
              _table(("artefact", "cells", "what differs"),
                     [(a["name"], n, what) for a in report["artefacts"] for what, n in list(a["differences"].items())[:12]]),
              "\n## Claims\n", ", ".join(f"{v} {n}" for v, n in report["claim_counts"].items()) + "\n",
-             _table(("claim", "statement", "in print", "direction", "size", "difference", "p", "q", "n"),
+             _table(("claim", "statement", "published", "direction", "size", "difference", "p", "q", "n"),
                     [(c["id"], c["statement"], c["in_print"], c["outcome"], c["size"], _short(c["difference"]), p_text(c["p"]),
                       p_text(c["adjusted"]), c["n"]) for c in report["claims"]]),
              "\n## Runs, and what they took\n",

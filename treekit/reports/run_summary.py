@@ -79,7 +79,7 @@ def found_verdicts(
 
 def differing_facts(
     table: Path,
-) -> dict[str, int]:  # "parser=bundled, in print Stanza" -> cells; the most frequent first
+) -> dict[str, int]:  # "parser=bundled, published: Stanza" -> cells; the most frequent first
     "Number of cells by the reason why they aren't comparable with the paper."
     if not table.exists(): return {}
     with open(table, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("verdict") == "not comparable"]

@@ -24,7 +24,7 @@ def _with_verdict(row):
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #216ad642
 def _f1(folder):
-    "F1 of what ARISE's Vanilla retrieves, by sentences and by paragraphs, beside print."
+    "F1 of what ARISE's Vanilla retrieves, by sentences and by paragraphs, beside the printed numbers."
     rows = [r for r in read_rows(folder / "real/vanilla.csv") if r["reproduced"]]
     cell = {(r["dataset"], "sentences" if "sentences" in r["method"] else "paragraphs"): r for r in rows}
     both = [d for d in dict.fromkeys(d for d, _ in cell) if all((d, unit) in cell for unit in ("sentences", "paragraphs"))]
@@ -38,24 +38,24 @@ def _f1(folder):
     def inside(unit):
         found = [d for d in both if float(cell[d, unit]["low"]) <= float(cell[d, unit]["published"]) <= float(cell[d, unit]["high"])]
         return ", ".join(found) or "none"
-    text = ("**ARISE's retrieval.** The paper's *Vanilla* row has an F1 of the retrieved text, which no model can change. The paper says "
-            "that documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
+    text = ("**ARISE's retrieval.** The paper's *Vanilla* row has an F1 of the retrieved text, which no model can change. In the paper, "
+            "documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
             "(MuSiQue doesn't, so both units are paragraphs there). The 95 % interval contains the printed number on "
-            f"{inside('sentences')} for sentences, and on {inside('paragraphs')} for paragraphs. *Reproduced* excludes large "
-            "differences only; [all numbers](real/vanilla.md) have the smallest that it excludes.")
-    return f"{text}\n\n{md_table(('F1', 'in print', 'by sentences', 'by paragraphs', 'questions'), lines)}"
+            f"{inside('sentences')} for sentences, and on {inside('paragraphs')} for paragraphs. *Reproduced* rules out large "
+            "differences only; [all numbers](real/vanilla.md) state the smallest that each rules out.")
+    return f"{text}\n\n{md_table(('F1', 'published', 'by sentences', 'by paragraphs', 'questions'), lines)}"
 
 def _recall(folder):
-    "Recall of BM25 and of following links, beside published recalls."
+    "Recall of BM25 and of following links, beside the published recalls."
     rows = [r for r in read_rows(folder / "real/retrieval.csv") if r["metric"] == "R@5"]
     printed = {r["dataset"]: r["published"] for r in rows if r["method"] == "BM25" and not r["reproduced"]}
     cell = {(r["method"], r["dataset"]): r for r in rows if r["reproduced"]}
     lines = [(md(d), printed.get(d, ""), _number(cell["BM25", d]), _number(cell["BM25, bridging", d]), cell["BM25", d]["n"])
              for method, d in cell if method == "BM25" and ("BM25, bridging", d) in cell]
     if not lines: return ""
-    text = ("**Recall.** Supporting passages among the first five, in percent. In print: HippoRAG's paper, 1,000 questions over its own "
+    text = ("**Recall.** Supporting passages among the first five, in percent. Published: HippoRAG's paper, 1,000 questions over its own "
             "corpora. The second search looks for the pages that the first results name ([all numbers](real/retrieval.md)).")
-    return f"{text}\n\n{md_table(('R@5', 'BM25 in print', 'BM25 here', 'with the second search', 'questions'), lines)}"
+    return f"{text}\n\n{md_table(('R@5', 'BM25 published', 'BM25 reproduced', 'with the second search', 'questions'), lines)}"
 
 def _refusals(folder):
     "How often the extractive reader refuses a question, with and without an answer in the passages."
@@ -81,17 +81,19 @@ def contradictions(
     return sorted(rows, key=lambda r: counted(r) != "first")
 
 def _errata(folder):
-    "Contradictions in print, counted by paper, with one example each."
-    lines = []
+    "Contradictions within each paper, counted by paper, with one example each."
+    lines, total = [], 0
     for p in papers():
         if not (found := contradictions(folder, p.name)): continue
+        total += len(found)
         one = {k: shorten(found[0][k], 120, placeholder=" …") for k in ("where", "claim", "printed", "recomputed", "finding")}
-        said = f"{one['where']}: {one['claim']}. In print: {one['printed']}. Recomputed: {one['recomputed']} ({one['finding']})."
+        said = f"{one['where']}: {one['claim']}. Printed: {one['printed']}. Recomputed: {one['recomputed']} ({one['finding']})."
         lines.append((f"[{md(p.label)}]({p.name}/inconsistencies.md)", str(len(found)), md(said)))
     if not lines: return ""
-    text = ("**The papers against themselves.** Errata: printed numbers or sentences that can't both be right, recomputed from print "
-            "alone. Rounding, omissions, and differences from a public code or a run are listed on the linked pages, too, and not counted "
-            "here.")
+    listed = f"[All {total} in one table](across/errata.md). " if (folder / "across/errata.csv").exists() else ""
+    text = ("**Errata.** Printed numbers or statements that can't both be right, recomputed from the printed numbers alone. "
+            f"{listed}Rounding, omissions, and differences from a public code or a run are listed on the linked pages, too, and not "
+            "counted here.")
     return f"{text}\n\n{md_table(('paper', 'contradictions', 'for example'), lines)}"
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #da6908e4

@@ -66,8 +66,8 @@ def unlike_the_paper(
     if job.preset != "8B": out.append(f"the {job.preset} preset's model")
     elif job.model and group_for(job.model, [preset.base, preset.inst]) not in (preset.base, preset.inst):
         out.append(f"trained from {job.model}")
-    if P.data != "hub": out.append(f"questions of {P.data!r}, in print ASQA's")
-    if job.questions: out.append(f"{job.questions:,} training questions, in print all")
-    if group_for(samples["labels"], [LABELLER]) != LABELLER: out.append(f"labels: {samples['labels']}, in print {LABELLER}")
-    if len(samples["test"]) != TESTED: out.append(f"{len(samples['test']):,} test samples, in print {TESTED}")
+    if P.data != "hub": out.append(f"questions of {P.data!r}, published: ASQA's")
+    if job.questions: out.append(f"{job.questions:,} training questions, published: all")
+    if group_for(samples["labels"], [LABELLER]) != LABELLER: out.append(f"labels: {samples['labels']}, published: {LABELLER}")
+    if len(samples["test"]) != TESTED: out.append(f"{len(samples['test']):,} test samples, published: {TESTED}")
     return out + [f"{k} = {v}" for k, v in changed.items() if k != "attention" and (k, v) != ("too_long", "drop")]

@@ -72,8 +72,8 @@ def question_note(
     def told(name, asked):
         paper, kind = _MADE.get(name, ("", ""))
         if not P.synthetic or not kind: return f"Questions: {len(asked)} of {name}, from {Path(str(P.data)).name}."
-        place = f" They stand in the place of the paper's {paper}, which is not public." if paper else ""
-        return f"Questions: {len(asked)} of {name} ({kind}) about the kit's fictional world, over its wiki.{place}"
+        place = f" They replace the paper's {paper}, which is not public." if paper else ""
+        return f"Questions: {len(asked)} of {name} ({kind}) about the synthetic wiki.{place}"
     return " ".join(told(name, asked) for name, asked in questions.items())
 
 # %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #d957d62e
