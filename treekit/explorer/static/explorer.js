@@ -328,17 +328,38 @@ export class Explorer {
     const error = r.wrong.kind && (r.wrong.node != null ? h("button", {class: "tkx-button", click: () => this.toError()}, `first wrong node: ${r.wrong.kind}`) : h("span", {class: "tkx-small"}, `${r.wrong.kind}: `));
     const gloss = text => text ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${text}`) : null, said = r.gloss || {};
     fill(this.head, h("h2", {}, ...asked), said.question ? h("p", {}, gloss(said.question)) : null, h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", ...brief(r.answer || r.error || "(none)"), gloss(said.answer)),
-      h("p", {}, h("b", {}, "gold "), ...brief(r.golds.join("; ") || "–"), gloss(said.golds)), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", ...brief(r.wrong.why)),
+      h("p", {}, h("b", {}, "gold "), ...(this.expected(r) || brief(r.golds.join("; ") || "–")), gloss(said.golds)), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", ...brief(r.wrong.why)),
       r.steps.length ? h("details", {class: "tkx-small"}, h("summary", {}, `gold steps: ${r.steps.length}`), h("ol", {}, ...r.steps.map(([q, a]) => h("li", {}, `${q} → ${a}`)))) : null,
       h("p", {class: "tkx-small"}, `${r.method} · ${r.dataset} · ${r.id} · ${plural(r.calls, "call")} · ${plural(r.tokens, "token")} · ${dollars(r.dollars)} · ${r.seconds} s`),
       this.annotation(r), ...this.tree.t.remarks.map(n => h("p", {class: "tkx-small"}, "! ", ...brief(n))));
   }
-  // ── annotations: right, wrong, a note; saved with the run ──
+  // ── annotations: right, wrong, a note, the answer that was expected; saved with the run ──
+  noted(r, changed) {
+    const {verdict, text, gold} = {verdict: "", text: "", gold: "", ...r.note, ...changed};
+    return this.trying(() => this.source.post(`note/${encodeURIComponent(this.run.name)}/${r.i}`, {verdict, text, gold}));
+  }
+  // a question of one's own has no gold answer: it can be typed in, and the answer is judged by it
+  expected(r) {
+    const own = (r.note || {}).gold || "";
+    if (!this.can.includes("note") || this.run.head.running || (r.golds.length && !own)) return null;
+    const box = h("input", {type: "text", "aria-label": "expected answer", placeholder: "expected answer (none is known)", size: "30", maxlength: "2000", title: "“ / ” separates other wordings", change: async () => {
+      const {name} = this.run, other = this.other && [this.other.name, this.comparison.first, this.comparison.second];
+      if (!await this.noted(r, {gold: box.value.trim()})) return;
+      await this.trying(async () => {
+        const found = await this.get("run", name);
+        if (this.run.name !== name) return;
+        this.run = found; this.rows = found.rows; this.runs.forEach(known => { if (known.name === name) known.summary = undefined; });
+        this.notesChanged(); this.filter(); await this.openRow(r.i, false);
+        if (other) await this.compareWith(...other, false);
+      });
+    }});
+    box.value = own; return [box];
+  }
   annotation(r) {
     const note = r.note || {verdict: "", text: ""};
     if (!this.can.includes("note")) return r.note ? h("p", {class: "tkx-small"}, h("b", {}, "note "), note.verdict, note.text ? ` ${note.text}` : "") : null;
     const save = async changed => {
-      const made = await this.trying(() => this.source.post(`note/${encodeURIComponent(this.run.name)}/${r.i}`, {...note, ...changed}));
+      const made = await this.noted(r, changed);
       if (!made) return;
       r.note = made.note; this.notesChanged(); this.questions.paint();
       if (this.row === r) this.header(this.tree.t.spans[this.tree.selected]);
