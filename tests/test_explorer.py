@@ -17,6 +17,7 @@ from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
+from treekit.explorer.overrides import switch
 from treekit.explorer.runs import RunData, open_run, open_store
 from treekit.papers.plugin import papers
 from treekit.papers.registry import method
@@ -254,7 +255,6 @@ def test_a_forked_method_says_what_its_original_says():
 
 def test_what_a_switch_takes_is_said_before(done):
     "The price that is shown is what the run then takes: all of it where every question was tried."
-    from treekit.explorer.overrides import switch
     from treekit.explorer.cost_preview import try_switch
     store, runs = done
     opened = open_run(store, runs["treerare"])
@@ -331,6 +331,28 @@ def test_a_run_says_which_table_it_was_made_for(done):
         store=store,
         progress=False, options=RunOptions(about=dict(artefact="toq/table2")))
     assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
+
+
+def test_forks_and_overrides_are_named_by_what_was_changed(done):
+    "The new text in the name, what a search no longer finds, the value before and after; a fork of a fork has all edits."
+    store, runs = done
+    opened = open_run(store, runs["treerare"])
+    row = opened.rows[0]
+    node = next(n for n in row.trace.nodes if n.calls and n.data.get("hits"))
+    [query] = node.data["queries"][:1]
+    known = RunData(opened.kept).passages(row)
+    left = tuple(known(h["id"]) for h in node.data["hits"][1:])
+    name = opened.kept.head["methods"][0]
+    made = fork(opened, 0, Edits(replies=((node.calls[0], "FINAL:  Ada\nLovelace"),)))
+    assert made.run.kept.head["methods"] == [f"{name}, fork: reply “FINAL: Ada Lovelace”"]
+    again = fork(made.run, 0, Edits(passages=((query, left),), heads=((row.question.question, 0, 2, 1),)))
+    [label] = again.run.kept.head["methods"]
+    assert label.startswith(f"{name}, fork: reply “FINAL: Ada Lovelace”, passages ") and label.endswith(", parse word 2 below word 1")
+    assert fork(opened, 0, Edits(passages=((query, left),))).run.kept.head["methods"][0].count("without “") == 1
+    changed = switch(opened, name, dict(top_k="3"), n=1)
+    about = changed.kept.head["about"]
+    assert about["label"].startswith(f"{name}: top_k 15 → 3 on ") and about["method"] == name
+    assert about["changed"] == dict(top_k=["15", "3"])
 
 
 def test_a_run_can_be_watched_and_stopped(done):

@@ -86,6 +86,18 @@ def test_a_comparison_opens_at_its_first_flip_with_a_text_diff(page, two):
     assert "gains 0, loses 1 of 4" in effect and "−0.25 (95 % −0.75 to +0.00)" in effect
 
 
+def test_replaced_words_stand_apart(browser, two):  # noqa: F811
+    "What is gone and what has come in its place are two words, also when copied; a decimal number is one word."
+    page = opened(browser, two[3].as_uri())
+    page.evaluate("""(node => {
+        explorer.get = async () => node('in 34 at 4.7947');
+        explorer.right.append(Object.assign(explorer.against(node('in 23 at 4.8932')), {id: 'told'}));
+    })(text => ({id: explorer.aligned.keys().next().value, kind: 'step', text, facts: [], hits: [], calls: []}))""")
+    until(page, "document.querySelector('#told del')")
+    assert page.locator("#told .tkx-diff").inner_text() == "in 23 34 at 4.8932 4.7947"
+    page.close()
+
+
 def test_state_is_in_the_address_and_survives_reload_and_back(page, two):
     "Run, question, node, compared run, widths. A reload shows the same; Back shows the question before."
     _, first, second, _ = two

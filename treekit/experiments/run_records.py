@@ -252,21 +252,23 @@ def save_note(
     row: int,  # number of the answer
     verdict: str = "",  # of `NOTE_VERDICTS`
     text: str = "",
+    gold: str = "",  # expected answer, for a question without a gold answer; " / " between its aliases
 ) -> dict | None:  # the note; None: there is none any more
     "Annotate an answer. An empty annotation removes the one that is there."
     choose("verdict of a note", verdict, NOTE_VERDICTS)
-    if len(text) > LONGEST_NOTE: raise UsageError(f"a note has at most {LONGEST_NOTE:,} characters, not {len(text):,}")
-    key, note = f"n:{run}:{row}", dict(verdict=verdict, text=text, time=time.time())
+    longest = max(len(text), len(gold))
+    if longest > LONGEST_NOTE: raise UsageError(f"a note has at most {LONGEST_NOTE:,} characters, not {longest:,}")
+    key, note = f"n:{run}:{row}", dict(verdict=verdict, text=text, gold=gold, time=time.time())
     with store.transaction() as db:
         add_table(db, "kept")
         db.execute("DELETE FROM kept WHERE key=?", (key,))
-        if verdict or text: db.execute("INSERT INTO kept VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
-    return note if verdict or text else None
+        if verdict or text or gold: db.execute("INSERT INTO kept VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
+    return note if verdict or text or gold else None
 
 def notes_of(
     store: Any,  # a `Store`
     run: str,  # name of a saved run
-) -> dict:  # number of the answer -> verdict, text, time
+) -> dict:  # number of the answer -> verdict, text, gold, time
     "Annotations of a run's answers."
     first = f"n:{run}:"
     return {int(key.removeprefix(first)): note for key, _, note in _with_prefix(store, first)}

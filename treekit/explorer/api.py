@@ -91,10 +91,13 @@ class RunReader:
 
     def note(self, body: dict, name: str, i: str) -> dict:
         "Annotate an answer."
-        run, verdict, text = self.run(name), str(body.get("verdict", "")), str(body.get("text", ""))
+        run, said = self.run(name), {part: str(body.get(part, "")) for part in ("verdict", "text", "gold")}
         if run.running: raise UsageError("the run is in progress: annotate it when it is saved")
         if not 0 <= int(i) < len(run.kept.rows): raise UsageError(f"the run has no answer {i}")
-        return dict(note=save_note(self.store, run.name, int(i), verdict, text))
+        before = notes_of(self.store, run.name).get(int(i), {}).get("gold", "")
+        note = save_note(self.store, run.name, int(i), **said)
+        if said["gold"] != before: self._runs = {k: r for k, r in self._runs.items() if r.name != run.name}  # its answers are judged again
+        return dict(note=note)
 
     def font(self) -> dict:
         "A Korean font."

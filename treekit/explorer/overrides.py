@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints, Literal
 from ..config import Profile, UsageError, load_profile
 from ..core.method import configure
 from ..experiments.given_passages import passages_again
-from .forks import ForkedMethod, passage_source
+from .forks import ForkedMethod, passage_source, unchanged_name
 from .run_models import models_again
 from .runs import OpenRun, open_run, worth
 from ..scoring.statistics import bootstrap
@@ -83,13 +83,20 @@ def switch(
     "Run a method's questions again with overrides; saved as a separate run."
     from treekit.experiments.run import run
     changed, asked, profile = switched_run(opened, method, fields, settings, n)
-    words = ", ".join(f"{k}={v}" for k, v in (fields | settings).items()) or "again"
-    label = f"{method}, {words}"
-    changes = {k: str(v) for k, v in (fields | settings).items()}
-    about = dict(label=f"{label} on {', '.join(asked)}", parent=[opened.name, None], changed=changes) | passage_source(opened.kept)
+    changes = _changes(opened, method, fields, changed) | {k: (getattr(opened.kept.profile, k), getattr(profile, k)) for k in settings}
+    label = f"{method}, {', '.join(f'{k}={now}' for k, (_, now) in changes.items()) or 'again'}"
+    told = ", ".join(f"{k} {was} → {now}" for k, (was, now) in changes.items()) or "again"
+    about = dict(label=f"{method}: {told} on {', '.join(asked)}", parent=[opened.name, None], method=unchanged_name(opened, method),
+                 changed={k: [str(was), str(now)] for k, (was, now) in changes.items()}) | passage_source(opened.kept)
     given = dict(store=opened.store, progress=False, about=about) | models_again(opened, method, profile) | given
     done = run({label: changed}, asked, profile, corpora=given_again(opened, asked) or None, **given)
     return open_run(opened.store, done.kept)
+
+def _changes(opened, method, fields, changed):
+    "Name -> value before and after."
+    own = opened.kept.method(method)
+    own = own.of if isinstance(own, ForkedMethod) else own
+    return {k: (getattr(own, k), getattr(changed, k)) for k in fields}
 
 # %% ../../nbs/19_explorer/06_overrides.ipynb #862d955d
 @dataclass

@@ -6,7 +6,7 @@
 __all__ = ['worth', 'first_wrong', 'OpenRun', 'RunData', 'open_store', 'run_list', 'open_run', 'run_of_artefact']
 
 # %% ../../nbs/19_explorer/02_runs.ipynb #53596fbc
-import functools, json
+import dataclasses, functools, json
 from pathlib import Path
 
 from ..config import Profile, UsageError, load_profile
@@ -14,7 +14,7 @@ from ..core.method import Trace, Usage
 from ..store.run_store import Store
 from ..corpora.documents import add_introduction
 from ..experiments.given_passages import passages_again
-from ..experiments.run_records import RunRecord, find_run, saved_runs, running_runs
+from ..experiments.run_records import RunRecord, find_run, notes_of, saved_runs, running_runs
 from ..artefacts.catalog import inventory
 from ..experiments.results import Row
 from ..scoring.statistics import bootstrap
@@ -55,7 +55,16 @@ class OpenRun:
     @functools.cached_property
     def rows(self) -> list[Row]:
         "Answers, in the run's order. An answer that is no longer in the run store has an error message."
+        notes = {} if self.running else notes_of(self.store, self.name)
+        expected = {tuple(self.kept.rows[i][1:3]): note["gold"] for i, note in notes.items() if note.get("gold")}
+        for (dataset, id), gold in expected.items(): self._expect(dataset, id, gold)
         return [self._row(*said) for said in self.kept.rows]
+
+    def _expect(self, dataset, id, gold):
+        "Give a question without a gold answer the expected answer of its annotation."
+        question = self.kept.questions[dataset][id]
+        if _golds_of(question): return
+        self.kept.questions[dataset][id] = dataclasses.replace(question, answers=tuple(filter(None, map(str.strip, gold.split(" / ")))))
 
     def _row(self, method, dataset, id, key, error):
         found, question = self.store.get_prediction(key, trace=False), self.kept.questions[dataset][id]

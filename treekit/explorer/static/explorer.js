@@ -40,8 +40,8 @@ export class Explorer {
     this.helpButton = button("?", () => this.help(), {"aria-label": "Keyboard shortcuts"});
     this.bar = h("header", {class: "tkx-bar-top"}, h(options.page ? "h1" : "b", {class: "tkx-brand"}, "treekit explorer"), this.finder.box, this.exportButton, this.copyButton, this.helpButton);
     this.left = h("section", {class: "tkx-pane tkx-left", "aria-label": "Runs and questions"},
-      h("div", {class: "tkx-tools tkx-doors"}, this.runsButton, this.benchButton), h("label", {class: "tkx-field"}, "Run ", this.runBox), this.fontNote,
-      this.otherField = h("label", {class: "tkx-field"}, "Compare with ", this.otherBox), this.flipsLine, this.flipButtons,
+      h("div", {class: "tkx-tools tkx-doors"}, this.runsButton, this.benchButton), h("label", {class: "tkx-field"}, "Run", this.runBox), this.runLine = h("p", {class: "tkx-small"}), this.fontNote,
+      this.otherField = h("label", {class: "tkx-field"}, "Compare with", this.otherBox), this.flipsLine, this.flipButtons,
       this.filters = h("div", {class: "tkx-filters"}, this.datasetBox, this.methodBox, this.verdictBox, this.sortBox), this.searchBox, this.counts, this.questions.el);
     this.head = h("header", {class: "tkx-head"});
     const tapped = () => { if (this.narrow()) this.pane("node"); };
@@ -235,6 +235,8 @@ export class Explorer {
     const at = this.runBox.value, named = r => `${r.running ? "▶ " : ""}${cut(r.label, 90)} · ${day(r.time)} · ${r.name.slice(0, 6)}`, option = r => h("option", {value: r.name}, named(r));
     fill(this.runBox, ...this.runs.map(option));
     if (at) this.runBox.value = at;
+    const chosen = this.runs.find(r => r.name === this.runBox.value);
+    fill(this.runLine, chosen ? named(chosen) : "");  // a list shows the beginning of a long name only
     // every run, and every method of a run that has several
     this.others = Object.assign(Object.create(null), {});
     const entry = (key, text, ...what) => { this.others[key] = what; return h("option", {value: key}, text); };
@@ -248,7 +250,7 @@ export class Explorer {
   async opened(name) {
     await this.trying(async () => {
       const found = await this.get("run", name);
-      this.run = found; this.rows = found.rows; this.at = -1; this.row = null; this.other = null; this.flips = null; this.offer(); this.runBox.value = found.name; this.otherBox.value = "";
+      this.run = found; this.rows = found.rows; this.at = -1; this.row = null; this.other = null; this.flips = null; this.runBox.value = found.name; this.offer(); this.otherBox.value = "";
       const options = (box, all, values) => { fill(box, h("option", {value: ""}, all), ...values.map(v => h("option", {value: v}, v))); box.hidden = values.length < 2; };
       options(this.datasetBox, "all data sets", [...new Set(this.rows.map(r => r.dataset))]);
       options(this.methodBox, "all methods", [...new Set(this.rows.map(r => r.method))]);
@@ -326,17 +328,38 @@ export class Explorer {
     const error = r.wrong.kind && (r.wrong.node != null ? h("button", {class: "tkx-button", click: () => this.toError()}, `first wrong node: ${r.wrong.kind}`) : h("span", {class: "tkx-small"}, `${r.wrong.kind}: `));
     const gloss = text => text ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${text}`) : null, said = r.gloss || {};
     fill(this.head, h("h2", {}, ...asked), said.question ? h("p", {}, gloss(said.question)) : null, h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", ...brief(r.answer || r.error || "(none)"), gloss(said.answer)),
-      h("p", {}, h("b", {}, "gold "), ...brief(r.golds.join("; ") || "–"), gloss(said.golds)), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", ...brief(r.wrong.why)),
+      h("p", {}, h("b", {}, "gold "), ...(this.expected(r) || brief(r.golds.join("; ") || "–")), gloss(said.golds)), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", ...brief(r.wrong.why)),
       r.steps.length ? h("details", {class: "tkx-small"}, h("summary", {}, `gold steps: ${r.steps.length}`), h("ol", {}, ...r.steps.map(([q, a]) => h("li", {}, `${q} → ${a}`)))) : null,
       h("p", {class: "tkx-small"}, `${r.method} · ${r.dataset} · ${r.id} · ${plural(r.calls, "call")} · ${plural(r.tokens, "token")} · ${dollars(r.dollars)} · ${r.seconds} s`),
       this.annotation(r), ...this.tree.t.remarks.map(n => h("p", {class: "tkx-small"}, "! ", ...brief(n))));
   }
-  // ── annotations: right, wrong, a note; saved with the run ──
+  // ── annotations: right, wrong, a note, the answer that was expected; saved with the run ──
+  noted(r, changed) {
+    const {verdict, text, gold} = {verdict: "", text: "", gold: "", ...r.note, ...changed};
+    return this.trying(() => this.source.post(`note/${encodeURIComponent(this.run.name)}/${r.i}`, {verdict, text, gold}));
+  }
+  // a question of one's own has no gold answer: it can be typed in, and the answer is judged by it
+  expected(r) {
+    const own = (r.note || {}).gold || "";
+    if (!this.can.includes("note") || this.run.head.running || (r.golds.length && !own)) return null;
+    const box = h("input", {type: "text", "aria-label": "expected answer", placeholder: "expected answer (none is known)", size: "30", maxlength: "2000", title: "“ / ” separates other wordings", change: async () => {
+      const {name} = this.run, other = this.other && [this.other.name, this.comparison.first, this.comparison.second];
+      if (!await this.noted(r, {gold: box.value.trim()})) return;
+      await this.trying(async () => {
+        const found = await this.get("run", name);
+        if (this.run.name !== name) return;
+        this.run = found; this.rows = found.rows; this.runs.forEach(known => { if (known.name === name) known.summary = undefined; });
+        this.notesChanged(); this.filter(); await this.openRow(r.i, false);
+        if (other) await this.compareWith(...other, false);
+      });
+    }});
+    box.value = own; return [box];
+  }
   annotation(r) {
     const note = r.note || {verdict: "", text: ""};
     if (!this.can.includes("note")) return r.note ? h("p", {class: "tkx-small"}, h("b", {}, "note "), note.verdict, note.text ? ` ${note.text}` : "") : null;
     const save = async changed => {
-      const made = await this.trying(() => this.source.post(`note/${encodeURIComponent(this.run.name)}/${r.i}`, {...note, ...changed}));
+      const made = await this.noted(r, changed);
       if (!made) return;
       r.note = made.note; this.notesChanged(); this.questions.paint();
       if (this.row === r) this.header(this.tree.t.spans[this.tree.selected]);
@@ -373,7 +396,7 @@ export class Explorer {
   // the same node in the other run, and what is different there
   against(node) {
     if (!this.other || !this.aligned) return null;
-    const id = this.aligned.get(node.id), other = this.labelOf(this.other.name), head = `Against ${this.comparison.second}${other === this.comparison.second ? "" : ` (${other})`}`;
+    const id = this.aligned.get(node.id), other = this.labelOf(this.other.name), derived = this.other.head.about.parent || other === this.comparison.second, head = `Against ${this.comparison.second}${derived ? "" : ` (${other})`}`;
     if (id == null) return h("section", {}, h("h3", {}, head), h("p", {class: "tkx-small"}, "The other run has no such node."));
     const box = h("div", {}, h("p", {class: "tkx-small"}, "comparing…"));
     this.get("node", this.other.name, this.partner, id).then(its => fill(box, nodeDiff(node, its)), e => fill(box, h("p", {class: "tkx-small"}, String(e.message || e))));
@@ -558,6 +581,10 @@ export class Explorer {
     let found; try { found = await this.get("parse", run, row, id); } catch (e) { fill(box, h("p", {class: "tkx-small"}, `no tree: ${e.message || e}`)); return; }
     fill(box, ...found.texts.flatMap(text => [text.title ? h("h4", {}, text.title) : null, ...text.sentences.flatMap(one => [this.arcs(one), !second && found.editable && this.can.includes("fork") ? this.forkOfHead(text.text, one) : null])]).filter(x => x),
       found.texts.some(t => t.sentences.length) ? null : h("p", {class: "tkx-small"}, "no sentence with a tree"));
+    for (const arcs of box.querySelectorAll(".tkx-arcs")) {  // the node's words are in view
+      const marks = [...arcs.querySelectorAll(".tkx-marked")].map(m => m.getBoundingClientRect()), own = arcs.getBoundingClientRect();
+      if (marks.length && marks[marks.length - 1].right > own.right) arcs.scrollLeft = marks[0].left - own.left - 20;
+    }
   }
   levels(heads) {
     const ends = heads.map((hd, i) => hd ? [Math.min(hd - 1, i), Math.max(hd - 1, i)] : null), level = heads.map(() => 0);
@@ -580,7 +607,7 @@ export class Explorer {
     });
     words.forEach((w, i) => { if (on.has(i)) svg.push(drawing("rect", {class: "tkx-marked", x: x[i] - widths[i] / 2 + 2, y: base + 3, width: widths[i] - 4, height: 18})); svg.push(drawing("text", {x: x[i], y: base + 16, "text-anchor": "middle"}, w)); });
     const said = words.map((w, i) => `${w} ← ${heads[i] ? words[heads[i] - 1] : "root"}`).join(", ");
-    return h("div", {class: "tkx-arcs", tabindex: "0", role: "group", "aria-label": "dependency tree"}, drawing("svg", {role: "img", "aria-label": `word ← head: ${said}`, width: at + 8, height: base + 26}, ...svg));
+    return h("div", {class: "tkx-arcs", tabindex: "0", role: "group", "aria-label": "dependency tree"}, drawing("svg", {role: "img", "aria-label": `word ← head: ${said}`, width: at + 8, height: base + 26, viewBox: `0 0 ${at + 8} ${base + 26}`, style: `min-width:${Math.round((at + 8) * SMALLEST_ARCS)}px`}, ...svg));
   }
   forkOfHead(text, {n, words, heads}) {
     const box = (label, first) => h("select", {"aria-label": label}, ...first, ...words.map((w, i) => h("option", {value: i + 1}, `${i + 1} ${w}`)));

@@ -52,10 +52,10 @@ class RunTable {
     fill(this.count, `${plural(this.shown.length, "run")} of ${x.runs.length}`);
     const line = r => {
       const cell = (what, ...inside) => h("td", {class: `tkx-${what}`}, ...inside), row = {score: cell("number", "…"), calls: cell("number tkx-of-calls", "…"), dollars: cell("number tkx-of-dollars", "…")};
-      const methods = r.about.parent ? r.label.split(":")[0] : r.methods.slice(0, 3).join(", ") + (r.methods.length > 3 && !r.about.parent ? ` and ${r.methods.length - 3} more` : "");
+      const methods = r.about.method || (r.about.parent ? r.label.split(":")[0] : r.methods.slice(0, 3).join(", ") + (r.methods.length > 3 ? ` and ${r.methods.length - 3} more` : ""));
       this.rows.set(r.name, row);
-      const el = h("tr", {"aria-current": x.run && x.run.name === r.name ? "true" : null, click: e => { if (!e.target.closest("button")) this.choose(r.name); }}, cell("date", day(r.time)),
-        cell("label", h("button", {class: "tkx-link", click: () => this.choose(r.name)}, cut(r.label, 120)), h("span", {class: "tkx-small"}, ` ${r.name.slice(0, 6)}${r.failed ? `, ${r.failed} failed` : ""}`)), cell("of-artefact", r.about.artefact || "–"),
+      const el = h("tr", {"aria-current": x.run && x.run.name === r.name ? "true" : null, click: e => { if (!e.target.closest("button")) this.choose(r.name); }}, cell("date tkx-of-time", day(r.time)),
+        cell("label", h("button", {class: "tkx-link", click: () => this.choose(r.name)}, cut(r.label, 240)), h("span", {class: "tkx-small"}, h("span", {class: "tkx-then"}, `${day(r.time)} · `), `${r.name.slice(0, 6)}${r.about.parent ? ` from ${r.about.parent[0].slice(0, 6)}` : ""}${r.failed ? `, ${r.failed} failed` : ""}`)), cell("of-artefact", r.about.artefact || "–"),
         cell("of-methods", methods), cell("of-data", Object.keys(r.datasets).join(", ")), cell("number", questionsOf(r)), row.score, row.calls, row.dollars,
         cell("do", x.run && x.run.name !== r.name ? h("button", {class: "tkx-button", "aria-label": `Compare with ${r.label} ${r.name.slice(0, 6)}`, click: () => { x.pane("questions"); x.compareWith(r.name); }}, "compare") : null));
       return el;

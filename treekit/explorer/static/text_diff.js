@@ -1,7 +1,7 @@
 // ── what differs between two texts, word by word ──
 const MOST_EDITS = 1500, FOLDED = 500;  // edits that are looked for; characters in a row that are the same, from which on they are folded
 
-const wordsOf = text => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || [];
+const wordsOf = text => text.match(/\s+|\p{N}+(?:[.,:]\p{N}+)+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || [];
 const linesOf = text => text.match(/[^\n]*\n|[^\n]+$/g) || [];
 
 // Myers' algorithm (1986) on two lists: [operation, item] each, or null where more than `most` edits are needed.
@@ -58,7 +58,9 @@ function diffBox(first, second) {
     const middle = text.slice(200, -200), more = h("button", {class: "tkx-button tkx-unfold", click: () => more.replaceWith(middle)}, `… ${middle.length.toLocaleString("en")} equal characters …`);
     return [text.slice(0, 200), more, text.slice(-200)];
   };
-  const parts = textDiff(first, second).flatMap(([sign, text]) => sign === "=" ? same(text) : [h(sign === "-" ? "del" : "ins", {}, cut(text, LONG))]);
+  // a blank between what is gone and what has come in its place: they are two words
+  const apart = (sign, text, before) => sign === "+" && before && before[0] === "-" && !/\s$/.test(before[1]) && !/^\s/.test(text);
+  const parts = textDiff(first, second).flatMap(([sign, text], n, all) => sign === "=" ? same(text) : [apart(sign, text, all[n - 1]) ? " " : "", h(sign === "-" ? "del" : "ins", {}, cut(text, LONG))]);
   return h("pre", {class: "tkx-text tkx-diff", tabindex: "0"}, ...parts);
 }
 // Two nodes, part by part: only the parts that differ are shown.
