@@ -17,6 +17,7 @@ from treekit.core.types import Passage, Question
 from treekit.store.errors import StoreFailed
 from treekit.experiments.resources import LazyRetriever, chat_for
 from treekit.experiments.run import run
+from treekit.experiments.run_records import announce_run
 from workers import asked, chat, processes, spend_all
 
 ASK = Prompt("blows/run", "answer", "$question\n\n$noise", TEXT)
@@ -88,6 +89,18 @@ def test_on_a_disk_that_is_full_already_nothing_is_paid(server, small_disk):
     leave(500_000)
     with pytest.raises(StoreFailed, match="less than 4 MB are left"): go(server, path, 20)
     assert server.count == 0
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_record_that_the_disk_does_not_take_is_one_line(tmp_path, threaded):
+    "Not SQLite's own exception, in whichever mode the store is."
+    profile, questions = load_profile("local"), {"d": [Question(f"q{i}", "d", random.Random(i).randbytes(3000).hex(), ("x",)) for i in range(9)]}
+    keys = {("asks", "d", q.id): "k" for q in questions["d"]}
+    with Store(tmp_path / "s.sqlite") as store:
+        if threaded: store.connection.mode = "threaded"
+        store.submit(lambda db: None).result()
+        for db in filter(None, (store.connection.db, store.connection.writer.db)): db.execute("PRAGMA max_page_count=1")
+        with pytest.raises(StoreFailed, match="the disk is full; free some space"): announce_run(store, {"asks": Asks()}, questions, profile, keys)
 
 
 def limit(store, pages): store.connection.writer.db.execute(f"PRAGMA max_page_count={pages}")

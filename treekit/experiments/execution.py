@@ -6,7 +6,7 @@
 __all__ = ['GIVE_UP', 'REFUSALS', 'RunFailed', 'execute']
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #059f7e50
-import asyncio, dataclasses, functools, gc, sqlite3, sys, threading, time
+import asyncio, dataclasses, functools, gc, sys, threading, time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -270,14 +270,15 @@ def execute(
         packed.update(packed_questions(questions, store))
         if share: return
         keys = {cell: row.key for cell, row in plan.rows.items()} | {(j.method, j.dataset, j.question.id): j.key for j in jobs}
-        announced.append(announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed))
+        with suppress(StoreFailed):  # the writes of the calls say it, with the number of questions left
+            announced.append(announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed))
     if jobs:
         chats = _chats(options, profile, models, store)
         asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
         progress = Progress(options, asking, len(plan.rows), lambda: under_way(chats))
         try: _driven(asking, progress, meanwhile)
         finally:
-            with suppress(StoreFailed, sqlite3.Error):
+            with suppress(StoreFailed):
                 for name in announced: end_announcement(store, name)
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]

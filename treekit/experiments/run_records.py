@@ -132,7 +132,7 @@ def save_run(
         [[packed_body]] = found
         body = json.loads(zlib.decompress(packed_body))
         packed_body = packed_body if "models" in body else _pack(body | dict(models=models))
-        with store.transaction() as db: db.execute("UPDATE kept SET time=?, body=? WHERE key=?", (time.time(), packed_body, name))
+        store.submit(lambda db: db.execute("UPDATE kept SET time=?, body=? WHERE key=?", (time.time(), packed_body, name))).result()
         return name
     asked = packed or packed_questions(questions, store)
     head, body = _parts(methods, questions, profile, said, given, about, asked, models)
@@ -150,10 +150,11 @@ def _parts(methods, questions, profile, said, given, about, asked, models):
 def _insert(store, name, head, body, asked):
     "Write a record with its questions."
     every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
-    with store.transaction() as db:
+    def write(db):
         add_table(db, "kept")
         db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q])
         db.execute("INSERT OR REPLACE INTO kept VALUES (?,?,?,?)", (name, head, _pack(body), now))
+    store.submit(write).result()
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #673b504e
 def saved_runs(
@@ -188,7 +189,7 @@ def announce_run(
 
 def end_announcement(store: Any, name: str):
     "Remove the announcement of a run."
-    with store.transaction() as db: db.execute("DELETE FROM kept WHERE key=?", (name,))
+    store.submit(lambda db: db.execute("DELETE FROM kept WHERE key=?", (name,))).result()
 
 def running_runs(
     store: Any,  # a `Store`
@@ -259,10 +260,11 @@ def save_note(
     longest = max(len(text), len(gold))
     if longest > LONGEST_NOTE: raise UsageError(f"a note has at most {LONGEST_NOTE:,} characters, not {longest:,}")
     key, note = f"n:{run}:{row}", dict(verdict=verdict, text=text, gold=gold, time=time.time())
-    with store.transaction() as db:
+    def write(db):
         add_table(db, "kept")
         db.execute("DELETE FROM kept WHERE key=?", (key,))
         if verdict or text or gold: db.execute("INSERT INTO kept VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
+    store.submit(write).result()
     return note if verdict or text or gold else None
 
 def notes_of(
