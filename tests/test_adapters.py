@@ -373,3 +373,11 @@ def test_a_missing_framework_is_one_line(library, program, treekit_, tmp_path, m
     code, said = treekit_("compare", f"{path}:mine", "--n", "2")
     line = f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit[adapters]'"
     assert code == 2 and said.strip().endswith(line)
+
+
+@pytest.mark.parametrize("given, library, extra", [
+    (("cot", "--notebook"), "papermill", "tables"), (("http://127.0.0.1:9/answer",), "uvicorn", "serve")])
+def test_what_a_comparison_needs_is_said_before_it_asks(given, library, extra, treekit_, monkeypatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    code, said = treekit_("compare", *given, "--n", "2")
+    assert code == 2 and said.strip().endswith(f"{library} isn't installed here: pip install 'treekit[{extra}]'")

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from .own_method import PipelineMethod, own_method
 from .pipeline import PipelineContext
 from .proxy import model_server
-from ..config import UsageError
+from ..config import UsageError, missing_library
 from ..core.fingerprints import fingerprint
 from ..core.prompts import CallFailed, canonical_endpoint
 from ..llm.openai_client import LONGEST_BODY, certificates
@@ -47,8 +47,8 @@ def service_method(
     timeout: float = 600.0,  # seconds for one question
 ) -> PipelineMethod:
     "Method that asks an HTTP service."
-    try: import httpx2
-    except ImportError: raise UsageError("a service is asked with httpx2: pip install 'treekit[tables]'") from None
+    try: import httpx2, uvicorn  # noqa: F401 (the server of the calls starts with the first question)
+    except ImportError as e: raise UsageError(missing_library(e.name)) from None
     if not urlsplit(url).hostname: raise UsageError(f"{url!r} is no address of a service: http://localhost:9000/answer is one")
     shown = canonical_endpoint(url)
     host = urlsplit(shown).netloc

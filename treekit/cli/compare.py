@@ -13,7 +13,7 @@ import click
 
 from ..artefacts.catalog import FIELDS, Failed, assigned, settled
 from .options import profile_of, profile_options
-from ..config import kit_path
+from ..config import UsageError, kit_path, missing_library
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import printable
 
@@ -51,6 +51,9 @@ def compare_command(methods, profile, n, seed, data, budget, model, endpoint, se
     """
     from treekit.adapters.compare import compare, save_comparison, text_table
     from treekit.experiments.execution import RunFailed
+    if notebook:
+        try: import papermill  # noqa: F401 (before anything is asked)
+        except ImportError: raise UsageError(missing_library("papermill")) from None
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     chosen = profile_of(profile, given, wanted)
     if not chosen.offline:
