@@ -94,13 +94,15 @@ def test_on_a_disk_that_is_full_already_nothing_is_paid(server, small_disk):
 @pytest.mark.parametrize("threaded", [False, True])
 def test_a_record_that_the_disk_does_not_take_is_one_line(tmp_path, threaded):
     "Not SQLite's own exception, in whichever mode the store is."
-    profile, questions = load_profile("local"), {"d": [Question(f"q{i}", "d", random.Random(i).randbytes(3000).hex(), ("x",)) for i in range(9)]}
+    profile = load_profile("local")
+    questions = {"d": [Question(f"q{i}", "d", random.Random(i).randbytes(3000).hex(), ("x",)) for i in range(9)]}
     keys = {("asks", "d", q.id): "k" for q in questions["d"]}
     with Store(tmp_path / "s.sqlite") as store:
         if threaded: store.connection.mode = "threaded"
         store.submit(lambda db: None).result()
         for db in filter(None, (store.connection.db, store.connection.writer.db)): db.execute("PRAGMA max_page_count=1")
-        with pytest.raises(StoreFailed, match="the disk is full; free some space"): announce_run(store, {"asks": Asks()}, questions, profile, keys)
+        with pytest.raises(StoreFailed, match="the disk is full; free some space"):
+            announce_run(store, {"asks": Asks()}, questions, profile, keys)
 
 
 def limit(store, pages): store.connection.writer.db.execute(f"PRAGMA max_page_count={pages}")

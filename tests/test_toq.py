@@ -721,7 +721,7 @@ def test_every_profile_has_questions_for_toqs_artefacts(profile):
         P = setting(profile, 2, {})
         questions, passages = questions_of(P, name)
         assert len(questions[name]) == 2 and passages is None
-        assert "fictional world" in question_note(P, questions) and PRINTED_AS[name] in question_note(P, questions)
+        assert "synthetic wiki" in question_note(P, questions) and PRINTED_AS[name] in question_note(P, questions)
     assert setting(profile, None, {}).n == (200 if profile == "offline" else None)
     assert setting(profile, 2, {}, data="hub").data == setting(profile, 2, dict(data="hub")).data == "hub"
 

@@ -162,10 +162,10 @@ def _unfounded(question, reply, profile, searched):
     return "the reader finds no answer in the passages that it was given" if reply.strip(" .").lower() in _NOTHING else ""
 
 # %% ../../nbs/25_cli/08_ask.ipynb #97dbc997
-def _changed(named, method):
+def _changed(named, method, profile):
     "Fields of a method that were set, with their values."
-    from treekit.papers.registry import method as registered
-    usual = vars(registered(named))
+    from treekit.experiments.resources import method_with_examples
+    usual = vars(method_with_examples(named, profile.data)[0])
     return [f"{k}={v}" for k, v in vars(method).items() if isinstance(v, (str, int, float)) and usual.get(k) != v]
 
 def _who(trace, asked, profile):
@@ -222,7 +222,7 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
     from treekit.corpora.load import read_corpus
     from treekit.experiments.given_passages import file_source
     from treekit.experiments.run import run
-    over, about = {}, dict(label=f"{', '.join([named, *_changed(named, method)])}: {shorten(question, 90, placeholder=' …')}")
+    over, about = {}, dict(label=f"{', '.join([named, *_changed(named, method, profile)])}: {shorten(question, 90, placeholder=' …')}")
     if profile.corpus: profile = replace(profile, search_scope="corpus")  # a passage store: the run opens it
     elif corpus or profile.search_scope != "documents":
         about |= dict(passages=file_source(corpus) if corpus else dict(dataset=own_dataset(profile, question)))
