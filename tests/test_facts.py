@@ -14,7 +14,7 @@ from treekit.figures.verdicts import compare, model_obstacle, published
 
 # a cell in which the fact bears on the verdict, and another value of it
 FLIPS = {
-    "questions": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "generated world"),
+    "questions": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "synthetic wiki"),
     "n": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", 20),
     "runs": ("searchr", "table2", "hotpotqa", "ChainRAG", "F1", 1),
     "unit": ("arise", "table1", "hotpotqa", "Vanilla", "F1", "paragraphs"),

@@ -144,7 +144,7 @@ def _asked(paper, dataset):
     except Exception: return ()
 
 
-OTHERWISE = dict(questions="generated world", n=7, runs=3, temperature=1.9, reading=("anything=1",))
+OTHERWISE = dict(questions="synthetic wiki", n=7, runs=3, temperature=1.9, reading=("anything=1",))
 
 
 @pytest.mark.parametrize("table, cell", CELLS, ids=[f"{t} {c['group']} {c['method']} {c['dataset']} {c['metric']}" for t, c in CELLS])

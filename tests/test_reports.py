@@ -119,7 +119,8 @@ def test_one_changed_byte_of_a_cassette_is_named(made, tmp_path):
 @pytest.mark.slow
 def test_a_cassette_that_was_changed_with_its_sums_gives_other_tables(made, tmp_path):
     "Somebody who changes a reply and mends all sums is found out by the tables."
-    from treekit.store.cassette_archive import STORE_FILE, open_archive, write_archive
+    from treekit.store.cassette_archive import STORE_FILE, open_archive
+    from treekit.store.cassette_archive import write_archive as write_cassette
     files, _ = read_archive(made[0])
     (tmp_path / "old").write_bytes(files["run.cassette"])
     with open_archive(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
@@ -128,7 +129,7 @@ def test_a_cassette_that_was_changed_with_its_sums_gives_other_tables(made, tmp_
     with sqlite3.connect(tmp_path / "s") as db:
         db.execute("UPDATE calls SET completion = json_set(json_remove(completion, '$.crc'), '$.text', 'FINAL: nobody')")
     db.close()
-    write_archive(tmp_path / "new", tape | {STORE_FILE: (tmp_path / "s").read_bytes()})
+    write_cassette(tmp_path / "new", tape | {STORE_FILE: (tmp_path / "s").read_bytes()})
     files["run.cassette"] = (tmp_path / "new").read_bytes()
     write_archive(tmp_path / "r.zip", {k: v for k, v in files.items() if k != SUMS})
     found = verify_archive(tmp_path / "r.zip")

@@ -56,7 +56,7 @@ def questions_fact(
     file: str = "",  # name of the file that they stand in, if one was named
 ) -> str:  # begins with "published" or "LongBench's" if they are
     "Whose questions these are."
-    if generated: return "generated world"
+    if generated: return "synthetic wiki"
     if file and split_of(file.lower()) == "train": return f"the training side of {dataset}"
     if not (form := PUBLISHED_IDS.get(dataset)): return f"of {dataset}, which is no published set that the kit knows"
     def count(wrong): return f"{len(wrong)} of {len(questions)}"
