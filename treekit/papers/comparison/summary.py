@@ -13,7 +13,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from ...figures.cells import name_and_run
-from ...figures.claims import judge_claims
+from ...figures.claims_page import claims_of_run
 from ...figures.costplots import label_points, numbered_names
 from ...figures.plots import PAGE, house_style, legend_below
 from ...figures.style import OUTCOMES, role_colour, shown_name
@@ -121,7 +121,7 @@ def claim_effects(
     found = []
     for paper in papers():
         of, usual = _factors(paper)
-        for v in judge_claims(Path(folder), paper.name):
+        for v in claims_of_run(folder, paper.name)[0]:
             if v.outcome not in TESTED or v.same_as or None in (v.difference, v.low, v.high): continue
             if (factor := _factor_of(v.weakest, of, usual)) is None: continue
             found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest,
