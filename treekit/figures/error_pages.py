@@ -10,7 +10,7 @@ __all__ = ['STEPS', 'IN_TITLE', 'FEWEST', 'row_label', 'errors_title', 'draw_err
 from collections import Counter
 from pathlib import Path
 
-from .plots import PAGE, describe, house_style
+from .plots import PAGE, describe, house_style, is_narrow
 from .style import INTERVALS, ROLES, role_colour
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import ht, md, md_line, md_table
@@ -66,7 +66,7 @@ def draw_errors(
     import matplotlib.pyplot as plt
     house_style()
     rows = [r for r in rows if r["n"] >= FEWEST] or rows
-    shown, narrow, height = [k for k in STEPS if any(r[k] for r in rows)], width < 5, 0.165 * len(rows)
+    shown, narrow, height = [k for k in STEPS if any(r[k] for r in rows)], is_narrow(width), 0.165 * len(rows)
     if narrow: fig, (left, right) = plt.subplots(2, 1, sharey=True, figsize=(width, 1.6 + 2 * height))
     else: fig, (left, right) = plt.subplots(1, 2, sharey=True, figsize=(width, 0.75 + height), width_ratios=(1, 1.5))
     for y, r in enumerate(rows):

@@ -12,7 +12,7 @@ from textwrap import wrap
 
 from ...experiments.pareto import pareto, resampled_points
 from ...figures.costplots import label_points, numbered_names
-from ...figures.plots import PAGE, describe, fonts, house_style, legend_below, legend_height
+from ...figures.plots import PAGE, describe, fonts, house_style, is_narrow, legend_below, legend_height
 from ...figures.style import INTERVALS, ROLES, role_colour, role_of, shown_name
 from ...figures.titles import question_source
 from ...figures.tables import save_csv, span_of, to_html, to_markdown
@@ -89,7 +89,7 @@ def front_plot(
     import matplotlib.pyplot as plt
     from matplotlib.ticker import LogLocator, NullLocator
     house_style()
-    narrow = width < 5  # without room for names: numbers beside the points, and a key in the legend
+    narrow = is_narrow(width)  # without room for names: numbers beside the points, and a key in the legend
     numbers = {m: str(k) for k, m in enumerate(dict.fromkeys(
         p.method for points, _ in panels.values() for p in sorted(points, key=lambda p: p.cost[0])), 1)}
     key = legend_height([*numbers], width) if narrow else 0

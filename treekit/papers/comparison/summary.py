@@ -15,7 +15,7 @@ from textwrap import shorten
 from ...figures.cells import name_and_run
 from ...figures.claims_page import claims_of_run
 from ...figures.costplots import label_points, numbered_names
-from ...figures.plots import PAGE, house_style, legend_below
+from ...figures.plots import PAGE, house_style, is_narrow, legend_below
 from ...figures.style import OUTCOMES, role_colour, shown_name
 from ..plugin import discover, papers, read_rows
 from ...scoring.metrics import METRIC_DIRECTIONS
@@ -145,7 +145,7 @@ def draw_effects(
     house_style()
     order = [p.name for p in papers()]
     rows = sorted(effects, key=lambda r: (order.index(r["paper"]), -r["effect"]))
-    narrow, labels = width < 5, {p.name: p.label for p in papers()}
+    narrow, labels = is_narrow(width), {p.name: p.label for p in papers()}
     fig, ax = plt.subplots(figsize=(width, 0.75 + (0.2 if narrow else 0.145) * max(1, len(rows))))
     for y, r in enumerate(rows):
         side = "against it" if r["would_be"] == "contradicted" else "with it"
@@ -210,7 +210,7 @@ def draw_deviations(
     labels = {p.name: p.label for p in discover().values()}
     names = list(dict.fromkeys((r["paper"], r["artefact"]) for r in rows))
     share = {(r["paper"], r["artefact"], r["fact"]): r["share"] for r in rows}
-    narrow = width < 5
+    narrow = is_narrow(width)
     fig, ax = plt.subplots(figsize=(width, 1.6 + (0.11 if narrow else 0.15) * max(1, len(names))))
     drawn = ax.imshow([[share.get((*name, f), 0) for f in facts] for name in names], cmap="Greys", vmin=0, vmax=1, aspect="auto")
     ax.set_xticks(range(len(facts)), facts, rotation=90, fontsize=4.5 if narrow else 6)
