@@ -15,7 +15,7 @@ from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.papers.comparison.controls import (
     CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, committed_controls, control_outcome, controls_note, controls_of,
-    failed_controls, gold_replies, random_heads, with_tokens)
+    failed_controls, gold_replies, random_heads, with_sham_explained, with_tokens)
 from treekit.experiments.tables import sample_questions, setting
 
 PLAN = Prompt("test.plan", "plan", "Plan: $question", QUESTIONS)
@@ -95,10 +95,18 @@ def test_random_trees_keep_the_shape(seed):
 
 @pytest.mark.parametrize("name, low, high, outcome", [
     ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
+    ("sham at equal passages", .01, .1, "better"), ("sham at equal passages", -.1, .1, "not better"),
     ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown"),
     ("tokens", -.1, .1, "not shown")])
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
+
+
+@pytest.mark.parametrize("sham, equal, outcome", [
+    ("fails", "better", "fails"), ("fails", "not better", "by passages"), ("holds", "not better", "holds"), ("harms", "better", "harms")])
+def test_passages_explain_what_a_sham_gains_over_fewer_of_them(sham, equal, outcome):
+    rows = [dict(contrast="sham", outcome=sham), dict(contrast="sham at equal passages", outcome=equal)]
+    assert [r["outcome"] for r in with_sham_explained(rows)] == [outcome, equal]
 
 
 def test_a_failing_control_is_named():
@@ -126,7 +134,7 @@ def test_every_proposed_method_has_its_controls():
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.sham.of == c.method == c.oracle.of and c.without != c.method and c.sham.requires == c.oracle.requires
-    assert set(CONTRASTS) == {"sham", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
+    assert set(CONTRASTS) == {"sham", "sham at equal passages", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
 
 
 def test_a_row_reads_as_many_passages_as_the_method(tmp_path):

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
-           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'CONTROLS_LEGEND', 'ControlClient',
-           'random_heads', 'RandomTrees', 'GoldRetriever', 'ControlledMethod', 'gold_replies', 'QuestionAsPath',
-           'Controls', 'controls_of', 'run_controls', 'with_tokens', 'tokens_used', 'passages_read', 'control_outcome',
-           'control_rows', 'control_scores', 'failed_controls', 'committed_controls', 'controls_note']
+           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'BETTER', 'NOT_BETTER', 'BY_PASSAGES',
+           'CONTROLS_LEGEND', 'ControlClient', 'random_heads', 'RandomTrees', 'GoldRetriever', 'ControlledMethod',
+           'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of', 'run_controls', 'with_tokens', 'tokens_used',
+           'passages_read', 'control_outcome', 'control_rows', 'with_sham_explained', 'control_scores',
+           'failed_controls', 'committed_controls', 'controls_note']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import random
@@ -299,12 +300,14 @@ def passages_read(rows) -> float:
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #d7761f6d
 CONTRASTS = {  # what it shows -> (more, less)
     "sham": ("sham", "without"),
+    "sham at equal passages": ("sham", PLAIN),
     "passages": ("method", PLAIN),
     "tokens": ("method", TOKENS),
     "component": ("method", "sham"),
     "oracle": ("oracle", "method"),
 }
 HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN = "holds", "fails", "harms", "shown", "not shown"
+BETTER, NOT_BETTER, BY_PASSAGES = "better", "not better", "by passages"
 
 def control_outcome(
     name: str,  # of `CONTRASTS`
@@ -313,6 +316,7 @@ def control_outcome(
 ) -> str:
     "Whether a control holds, or an effect is shown. A sham below zero *harms*: it costs something, and does not favour the method."
     choose("contrast", name, CONTRASTS)
+    if name == "sham at equal passages": return BETTER if low > 0 else NOT_BETTER
     if name == "sham": return FAILS if low > 0 else HARMS if high < 0 else HOLDS
     if name == "oracle": return HOLDS if low > 0 else FAILS
     return SHOWN if low > 0 else NOT_SHOWN
@@ -334,7 +338,16 @@ def control_rows(
         made.append(dict(paper=controls.paper, component=controls.component, contrast=name, more=more, less=less,
                          n=sum(map(len, groups)), effect=found.value, low=found.low, high=found.high, p=found.p,
                          outcome=control_outcome(name, found.low, found.high)))
-    return made
+    return with_sham_explained(made)
+
+def with_sham_explained(
+    rows: list[dict],  # of a paper, from `control_rows`
+) -> list[dict]:
+    """Rows, where a sham that is better than the method without its component, but not than a plain reader of as many passages, has the
+    outcome *by passages*: what it gains are the passages of its additional searches, not information about the question."""
+    outcomes = {r["contrast"]: r["outcome"] for r in rows}
+    explained = outcomes.get("sham") == FAILS and outcomes.get("sham at equal passages") == NOT_BETTER
+    return [r | dict(outcome=BY_PASSAGES) if explained and r["contrast"] == "sham" else r for r in rows]
 
 def control_scores(
     controls: Controls,
@@ -355,10 +368,11 @@ def control_scores(
 
 CONTROLS_LEGEND = (
     "Without: the method without its component. Sham: the component works on another question, or on a randomly rearranged tree; a sham "
-    "that is better than the method without the component fails as a negative control, and one that is worse harms. As many passages: one "
-    "search and one prompt with as many passages as the method. As many tokens: the same with so many passages that it uses the method's "
-    "tokens, as far as the corpus has passages that match. Oracle: gold passages, and gold sub-questions for planners; an oracle that "
-    "is not better than the method fails as a positive control. Component: shown if the method is better than its sham.")
+    "that is better than the method without the component fails as a negative control, unless a plain reader of as many passages is as "
+    "good (*by passages*); one that is worse harms. As many passages: one search and one prompt with as many passages as the method. As "
+    "many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus has passages that match. Oracle: "
+    "gold passages, and gold sub-questions for planners; an oracle that is not better than the method fails as a positive control. "
+    "Component: shown if the method is better than its sham.")
 
 def failed_controls(rows: list[dict]) -> str:  # for a caption; empty: none
     "Sentence that names the controls that fail."
@@ -380,5 +394,7 @@ def controls_note(
     def lacking(name): return dict.fromkeys(r["paper"] for r in rows if (r["contrast"], r["outcome"]) == (name, NOT_SHOWN))
     what = dict(component="a difference to the sham", passages="a gain at equal passages", tokens="a gain at equal tokens")
     said = [failed_controls(rows) or "No control fails."]
+    by_passages = ", ".join(r["paper"] for r in rows if r["outcome"] == BY_PASSAGES)
+    if by_passages: said.append(f"The sham of {by_passages} gains by its passages: a plain reader of as many is not worse.")
     said += [f"Not shown is {text} for {', '.join(lacking(name))}." for name, text in what.items() if lacking(name)]
     return f"Controls (across/controls): {' '.join(said)}"

@@ -197,8 +197,9 @@ def ability_plot(
     return describe(fig, "", "quality in %", "bands: 95 % intervals", *(["dotted: the value that the other panels have"] if marks else []))
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #177a37b3
-_CONTRASTS = dict(sham=("Negative control:", "control"), passages=("Equal passages:", "single"), tokens=("Equal tokens:", "iterative"),
-                  component=("Component:", "own"), oracle=("Positive control:", "oracle"))  # contrast -> heading, role
+_CONTRASTS = {  # contrast -> heading, role
+    "sham": ("Negative control:", "control"), "sham at equal passages": ("Sham, equal passages:", "control"), "component": ("Component:", "own"),
+    "passages": ("Equal passages:", "single"), "tokens": ("Equal tokens:", "iterative"), "oracle": ("Positive control:", "oracle")}
 
 def effects_plot(
     rows: list[dict],  # paper, component, contrast, more, less, effect, low, high (0 to 1), outcome
@@ -208,8 +209,8 @@ def effects_plot(
     import matplotlib.pyplot as plt
     house_style()
     contrasts, papers = list(dict.fromkeys(r["contrast"] for r in rows)), list(dict.fromkeys(r["paper"] for r in rows))
-    across = max(1, min(len(contrasts), int((width - 1.4) / 0.95)))
-    down = -(-len(contrasts) // across)
+    down = -(-len(contrasts) // max(1, int((width - 1.4) / 0.95)))
+    across = -(-len(contrasts) // down)
     fig, axes = plt.subplots(down, across, figsize=(width, (1.0 + 0.28 * len(papers)) * down), sharex=True, sharey=True, squeeze=False)
     for ax in axes.flat[len(contrasts):]: ax.remove()
     each = (width - 1.5) / across
