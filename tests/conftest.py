@@ -1,5 +1,5 @@
 "Fixtures for tests across processes: a local server that speaks the OpenAI protocol."
-import contextlib, sys
+import contextlib, os, sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,25 @@ def server(_server):
     "The local server, without latency, faults or memory of the test before; `server.url` is its endpoint."
     _server.reset()
     return _server
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A figure of a paper that was run, its report with a cassette, and the home in which that was done: (archive, command, home). Made
+    once for all test processes."""
+    from commands import inside
+    from treekit.utils.atomic_write import file_lock
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "made"
+    home = dict(TREEKIT_HOME=str(folder / "home"))
+    words = ("report", "arise/figure3", "--tables", folder / "offline", "--out", folder / "r.zip")
+    with file_lock(folder / "r.zip"):
+        if not (folder / "r.zip").exists():
+            code, out, err = inside("reproduce", "arise/figure3", "--n", "3", "--out", folder / "offline", **home)
+            assert code == 0, out + err
+            code, out, err = inside(*words, "--cassette", **home)
+            assert code == 0 and "a cassette of" in out, out + err
+    return folder / "r.zip", words, home
 
 
 @pytest.fixture

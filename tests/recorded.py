@@ -33,6 +33,28 @@ class Spied:
         return self.index.search(queries, k)
 
 
+def recorded_calls(store):
+    "(method, node, sample, parameters, text) of each call, in the order of the ledger."
+    store.flush()
+    rows = store.query(
+        "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
+        "l.outcome = 0 ORDER BY l.rowid"
+    )
+    bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
+    return [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
+
+
+def timed_calls(store):
+    "(node, text, start, end) of each call, by the store's clock."
+    store.flush()
+    rows = store.query(
+        "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
+        "WHERE l.outcome = 0 ORDER BY c.time"
+    )
+    return [(node, json.loads(zlib.decompress(body))["messages"][0]["content"], time - json.loads(completion)["latency"], time)
+            for node, body, time, completion in rows]
+
+
 def go(method, server, store=None):
     "The row, the searches, and each call: (prompt's first words, temperature, samples' number, the whole text)."
     shelf, store = Spied(), store or Store()
@@ -45,14 +67,5 @@ def go(method, server, store=None):
         corpora={"musique": LazyRetriever(lambda: shelf, "shelf", "a shelf")},
         progress=False,
     )
-    store.flush()
-    rows = store.query(
-        "SELECT c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER "
-        "BY l.rowid"
-    )
-    calls = [(sample, json.loads(zlib.decompress(body))) for sample, body in rows]
-    return (
-        results.rows[0],
-        shelf.queries,
-        [(b["parameters"]["temperature"], sample, "\n".join(m["content"] for m in b["messages"])) for sample, b in calls],
-    )
+    calls = [(parameters["temperature"], sample, text) for _, _, sample, parameters, text in recorded_calls(store)]
+    return results.rows[0], shelf.queries, calls

@@ -1,12 +1,13 @@
 ("The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an "
  "answer.")
 
-import asyncio, json, re, zlib
+import asyncio, re
 from dataclasses import replace
 
 import pytest
 
 from fakes import FakeChat, FakeShelf
+from recorded import recorded_calls
 from treekit.baselines.prompting import (
     BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown,
     usable)
@@ -41,17 +42,11 @@ def question(dataset="musique"): return Question("q", dataset, ASKED, ("Tarn",),
 
 
 def go(chosen, server, dataset="musique", store=None, **client):
-    "The results of one question, and the record: (method, node, sample, parameters, text) of each call, in the order of the ledger."
+    "The results of one question, and the record of its calls."
     store, chat = store or Store(), OpenAIClient("gpt-4o-mini", server.url, **dict(pause=0.01, retries=1) | client)
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
                   corpora={dataset: LazyRetriever(Shelf, "shelf", "a shelf")}, progress=False)
-    store.flush()
-    rows = store.query(
-        "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
-        "l.outcome = 0 ORDER BY l.rowid"
-    )
-    bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
-    return results, [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
+    return results, recorded_calls(store)
 
 
 def sampled(body):

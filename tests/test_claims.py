@@ -1,5 +1,5 @@
 "What the papers claim, and whether a run supports it: direction and size."
-import csv, json
+import csv, functools, json
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,6 +22,18 @@ from treekit.artefacts.catalog import inventory
 from treekit.scoring.statistics import partial_conjunction, contrast, false_discovery, holm, kendall
 
 OFFLINE = root() / "figures" / "offline"
+
+
+@functools.cache
+def committed(paper, artefacts):
+    "The cells of committed tables: those that a claim is about."
+    return merged_cells(read_cells(OFFLINE / paper, artefact) for artefact in artefacts.split("|"))
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    "Each claim on the committed tables."
+    return judge_claims(OFFLINE)
 
 
 def row(method, dataset, right, n=60, metric="EM"):
@@ -231,24 +243,20 @@ def test_another_models_scores_stay_beside_its_rows(tmp_path):
     assert named.outcome == "other model" and named.reason == "about one and three; ran: two, one"
 
 
-def test_every_claim_is_about_cells_that_are_there():
+def test_every_claim_is_about_cells_that_are_there(verdicts):
     "In the committed tables each claim finds printed cells or cells of a run; or it says that there are none."
-    lost = []
     for c in load_claims():
-        if not c.artefact:
-            assert c.note, f"{c.id} has no artefact, and doesn't say why"
-            continue
-        cells = merged_cells(read_cells(OFFLINE / c.paper, artefact) for artefact in c.artefact.split("|"))
-        assert cells, f"{c.id}: {c.artefact} isn't there"
-        if c.basis != "no cells" and all(not v.in_print and v.ours is None for v in judge(c, cells)): lost.append(c.id)
-    assert lost == []
+        if not c.artefact: assert c.note, f"{c.id} has no artefact, and doesn't say why"
+        else: assert committed(c.paper, c.artefact), f"{c.id}: {c.artefact} isn't there"
+    found = {v.claim.id for v in verdicts if v.in_print or v.ours is not None}
+    assert [c.id for c in load_claims() if c.artefact and c.basis != "no cells" and c.id not in found] == []
 
 
 def test_every_name_in_a_claim_is_a_rows():
     "No side names a row, a data set, a metric or a group that no table of its artefact has."
     from treekit.figures.claims import _matches, _parts
     for c in load_claims():
-        cells = merged_cells(read_cells(OFFLINE / c.paper, a) for a in c.artefact.split("|")) if c.artefact else {}
+        cells = committed(c.paper, c.artefact) if c.artefact else {}
         known = {k: {getattr(cell, k) for cell in cells.values()} for k in ("group", "method", "dataset", "metric")}
         for side, of in ((c.left, c.by), (c.right, c.by), (c.method, "method")):
             names = {n for _, some in _parts(side) for n in some}
@@ -259,8 +267,8 @@ def test_every_name_in_a_claim_is_a_rows():
                 assert any(_matches(pattern, name) for name in known[k]), (c.id, pattern)
 
 
-def test_the_stated_amounts_follow_from_print_but_for_the_known_errors():
-    found = {v.claim.id: v for v in judge_claims(OFFLINE)}
+def test_the_stated_amounts_follow_from_print_but_for_the_known_errors(verdicts):
+    found = {v.claim.id: v for v in verdicts}
     sized = {i: v for i, v in found.items() if v.recomputed is not None and v.claim.sized}
     off = {i for i, v in sized.items() if abs(v.recomputed - v.claim.amount) > .006 * abs(v.claim.amount)}
     assert off == {"treerare-16", "treerare-23", "treerare-24", "searchr-04", "rdr2-09", "rdr2-28"}
@@ -302,8 +310,8 @@ def test_statistics_of_many():
     assert contrast([[1.0] * 30]).p < .001 and contrast([[1.0, -1.0] * 30]).p > .5
 
 
-def test_the_file_has_every_claim_and_the_list_counts_them(tmp_path):
-    save_claims(judge_claims(OFFLINE, "toq"), tmp_path, "Claims")
+def test_the_file_has_every_claim_and_the_list_counts_them(tmp_path, verdicts):
+    save_claims([v for v in verdicts if v.claim.paper == "toq"], tmp_path, "Claims")
     with open(tmp_path / "claims.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     assert len(rows) == len(load_claims("toq")) and {"inconclusive", "needs people"} <= {r["outcome"] for r in rows}
     assert all(r["quote"] and r["section"] for r in rows) and {r["size"] for r in rows} >= {"outside", "not comparable", ""}
@@ -351,8 +359,7 @@ def weighed(c, cells):
     return [run_comparison_test(c, one, CellTests(cells)) for one in made]
 
 
-@pytest.mark.parametrize("sides", [("Ours", "best of {}"), ("best of {}", "Ours")])
-@pytest.mark.parametrize("direction", ["more", "less"])
+@pytest.mark.parametrize("sides, direction", [(("Ours", "best of {}"), "more"), (("best of {}", "Ours"), "less")])
 def test_the_best_of_several_is_chosen_inside_the_test(sides, direction):
     "Nine rows that are as good as ours: the best one by chance must not be significantly ahead in more than 5 % of runs."
     names, rng, wrong, naive, runs = [f"B{i}" for i in range(9)], np.random.default_rng(0), 0, 0, 100

@@ -216,14 +216,6 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
         assert fate["code"] == code and words in fate["error"]
 
 
-@pytest.mark.long
-def test_failed_questions_are_exit_code_1(clone):
-    with Server(latency=0, rules=[["number 3", ""]]) as server:
-        code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)
-    assert code == 1 and "1 questions failed" in out
-    assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
-
-
 @pytest.mark.slow
 def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
     settings = (clone / "settings.ini").read_text().replace("api_key_env = OPENAI_API_KEY", "api_key_env =")
@@ -277,24 +269,10 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
             for t, x in (("Velmora", "Velmora is a film directed by Lio Vant."), ("Lio Vant", "Lio Vant was born in Aldermoor."))
         )
     )
-    code, out, err = inside(
-        "ask", "Who directed Velmora?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s", cwd=clone
-    )
+    words = ("ask", "Who directed Velmora?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
+    code, out, err = inside(*words, cwd=clone)
     assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
-    code, out, err = inside(
-        "ask",
-        "Who directed Velmora?",
-        "--method",
-        "zero-shot",
-        "--passages",
-        corpus,
-        "--set",
-        "retriever=bm25s",
-        "--set",
-        "top_k=1",
-        "--json",
-        cwd=clone,
-    )
+    code, out, err = inside(*words, "--set", "top_k=1", "--json", cwd=clone)
     record = json.loads(out)
     assert code == 0 and "Lio Vant" in record["answer"] and len(record["trace"]["nodes"][0]["data"]["hits"]) == 1
 
@@ -303,21 +281,8 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
     corpus = tmp_path / "p.jsonl"
     corpus.write_text('{"text": "Nothing to see."}\n')
     with Server(latency=0, rules=[[".", "FINAL: \x1b[2J\x1b]0;owned\x07gone"]]) as server:
-        code, out, _ = inside(
-            "ask",
-            "Who?",
-            "--method",
-            "zero-shot",
-            "--passages",
-            corpus,
-            "--set",
-            "retriever=bm25s",
-            "--profile",
-            "local",
-            "--endpoint",
-            server.url,
-            cwd=clone,
-        )
+        words = ("ask", "Who?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
+        code, out, _ = inside(*words, "--profile", "local", "--endpoint", server.url, cwd=clone)
     assert code == 0 and "\x1b" not in out and "\x07" not in out and "gone" in out
 
 
@@ -331,7 +296,7 @@ def test_estimate_counts_prices_and_spends_nothing(clone):
     assert "no price" in inside("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
     with Server(latency=0) as server:
         words = ("--profile", "local", "--endpoint", server.url)

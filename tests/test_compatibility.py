@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 
 def test_an_old_cassette_replays(tmp_path):
-    "Every call comes from the cassette, and the table has the bytes that the earlier version wrote, but for the name of the synthetic wiki."
+    "Every call comes from the cassette, and the table has the bytes that the earlier version wrote, but for the synthetic wiki's name."
     code, _, err = inside("cassette", "replay", OLD / "table4.cassette", "toq/table4", "--n", "3", "--out", tmp_path / "out",
                           TREEKIT_HOME=str(tmp_path / "home"))
     assert code == 0, err

@@ -6,7 +6,7 @@ import pytest
 from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
-from test_reports import N, WHAT
+from test_reports import WHAT
 from treekit.config import UsageError, load_profile, run_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
@@ -300,20 +300,15 @@ seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r 
 # --- reports
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory):
+def honest(made, tmp_path_factory):
     "A report with a cassette; its replay is made once, and shown to every verification."
     folder = tmp_path_factory.mktemp("honest")
-    home = dict(TREEKIT_HOME=str(folder / "home"))
-    for words in (("reproduce", WHAT, *N, "--out", folder / "offline"),
-                  ("report", WHAT, "--tables", folder / "offline", "--out", folder / "r.zip", "--cassette")):
-        code, out, err = inside(*words, **home)
-        assert code == 0, out + err
-    files, wrong = read_archive(folder / "r.zip")
-    made, failed = verification.replayed_tables(files["run.cassette"], folder / "replay")
+    files, wrong = read_archive(made[0])
+    tables, failed = verification.replayed_tables(files["run.cassette"], folder / "replay")
     assert not wrong and not failed
     def shown(cassette, place):
         shutil.copytree(folder / "replay/out", place / "out")
-        return made, ""
+        return tables, ""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verification, "replayed_tables", shown)
         patch.setattr(verification, "kit_differences", lambda report: ([], []))  # compared in test_reports, and slow

@@ -29,6 +29,7 @@ def docstrings(source):
 
 def lines_with_names(source):
     "The lines of code that name a paper. Docstrings and comments may cite one (\"TreeRare, Fig. 1\"), and commands' help shows examples."
+    if not NAMES.search(source): return []  # most modules: nothing has to be parsed
     cited, found = docstrings(source), {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT or token.start[0] in cited or not NAMES.search(token.string): continue

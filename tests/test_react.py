@@ -1,5 +1,5 @@
 "ReAct, ReAct* and Tree of Thoughts over the OpenAI protocol, by the store's record; their wikis; and the offline agent."
-import asyncio, http.server, json, subprocess, sys, threading, time, urllib.parse, zlib
+import asyncio, http.server, json, subprocess, sys, threading, time, urllib.parse
 from collections import Counter
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from speed import enough
 from fakes import FakeShelf
+from recorded import recorded_calls
 from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
@@ -40,18 +41,12 @@ def training(dataset):
 
 
 def go(chosen, server, script, dataset="musique", store=None, **more):
-    "The results of one question, and the record: (method, node, sample, parameters, text) of each call, in the order of the ledger."
+    "The results of one question, and the record of its calls."
     server.script(reply=f"agents:{script}", **more)
     store = store or Store()
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=1),
                   store=store, corpora={dataset: PAGES}, progress=False)
-    store.flush()
-    rows = store.query(
-        "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
-        "l.outcome = 0 ORDER BY l.rowid"
-    )
-    bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
-    return results, [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
+    return results, recorded_calls(store)
 
 
 # --- ReAct's loop

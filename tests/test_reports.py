@@ -12,20 +12,7 @@ from treekit.reports.run_summary import placeless
 from treekit.reports.verification import clean_environment, verify_archive
 
 ROOT = Path(__file__).resolve().parents[1]
-WHAT, N = "arise/figure3", ("--n", "3")
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    "A figure of a paper that was run, its report with a cassette, and the home in which that was done."
-    folder = tmp_path_factory.mktemp("made")
-    home = dict(TREEKIT_HOME=str(folder / "home"))
-    code, out, err = inside("reproduce", WHAT, *N, "--out", folder / "offline", **home)
-    assert code == 0, out + err
-    words = ("report", WHAT, "--tables", folder / "offline", "--out", folder / "r.zip")
-    code, out, err = inside(*words, "--cassette", **home)
-    assert code == 0 and "a cassette of" in out, out + err
-    return folder / "r.zip", words, home
+WHAT = "arise/figure3"  # what the fixture `made` reports
 
 
 def report_of(path): return json.loads(read_archive(path)[0]["report.json"])

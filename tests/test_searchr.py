@@ -1,7 +1,7 @@
 ("SEARCH-R: Table 6 step by step, what may be asked at once by the store's clock, what each ablation sends, what a sub-question refers to, "
  "and whatever a navigator may write.")
 
-import asyncio, json, re, zlib
+import asyncio, json, re
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -11,6 +11,7 @@ from navigating import EXAMPLES, PASSAGES, corpus, guide
 from planning import Replies
 from fakes import RunsOfCapitals
 from sample_questions import SOURCES, folder_of
+from recorded import timed_calls
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
@@ -138,17 +139,8 @@ def timed(server, example, method, latency=0.1):
         progress=False,
     )
     assert not results.failures, results.failures[0].error
-    store.flush()
-    rows = [
-        (node, zlib.decompress(body).decode(), time, json.loads(c)["latency"])
-        for node, body, time, c in store.query(
-            "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
-            "WHERE l.outcome = 0 ORDER BY c.time"
-        )
-    ]
     return results.rows[0], [
-        (node, re.findall(r"^(?:Question|Next): (.*)$", json.loads(body)["messages"][0]["content"], re.M)[-1], time - took, time)
-        for node, body, time, took in rows
+        (node, re.findall(r"^(?:Question|Next): (.*)$", text, re.M)[-1], start, end) for node, text, start, end in timed_calls(store)
     ]
 
 

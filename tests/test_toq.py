@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
+from recorded import timed_calls
 from treekit.config import UsageError, load_profile, profile_names
 from treekit.core.types import Question
 from treekit.experiments.resources import LazyRetriever
@@ -82,20 +83,9 @@ def timed(server, example, latency=0.1):
     store = Store()
     results = over_socket(server, example, store, retries=1)
     assert not results.failures, results.failures[0].error
-    store.flush()
     parts = {"answer_span": "integrate", "[ANS_N]": "decompose", '"Query:"': "query", "semantic_coherence": "evaluate", "": "respond"}
-    import zlib
-
-    rows = [
-        (node, zlib.decompress(body).decode(), time, json.loads(c)["latency"])
-        for node, body, time, c in store.query(
-            "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
-            "WHERE l.outcome = 0 ORDER BY c.time"
-        )
-    ]
-    messages = [(node, json.loads(body)["messages"][0]["content"], time, took) for node, body, time, took in rows]
     return results.rows[0], [
-        (node, next(p for mark, p in parts.items() if mark in text), time - took, time, text) for node, text, time, took in messages
+        (node, next(p for mark, p in parts.items() if mark in text), start, end, text) for node, text, start, end in timed_calls(store)
     ]
 
 
