@@ -114,6 +114,7 @@ class SeededRandom:
 
     def varied(self, items: list, *event):
         "One of the items, depending on the sample and the prompt."
+        if len(items) == 1: return items[0]
         return items[int(uniform("varied", *event, self.prompt, self.sample) * len(items))]
 
 # %% ../../../nbs/11_models/2_simulated/01_ability.ipynb #508b8136

@@ -33,6 +33,8 @@ _FOLLOW_UP = re.compile(r"^Follow up:\s*(.*?)\s*Intermediate answer:\s*(.*)$", r
 
 _ANSWERED = re.compile(r"([^?!\n]{3,300}\?):? The answer is (.+?)\.(?=\s|$)|([^?!\n]{3,300}?(?:\?|까\.|요\.)):? 질문의 답은 (.+?)입니다\.")
 
+_SAYS_ANSWER = ("The answer is ", "질문의 답은 ")  # without one of them `_ANSWERED`, which is slow, matches nothing
+
 _HEAD = re.compile(r"(.+?\?|.+?): (.+)", re.S)  # a question or title, and the text after the colon
 
 NOT_KNOWN = {"en": "unknown", "ko": "알 수 없음"}
@@ -104,7 +106,7 @@ def read_text(
             if m[3].strip() not in _NO_ANSWER and (query := grammar.question(m[2])): answers.append((query, m[3].strip(), int(m[1])))
             continue
         if (m := _FOLLOW_UP.match(line.strip())): line = m[2]
-        for m in _ANSWERED.finditer(line):
+        for m in _ANSWERED.finditer(line) if any(said in line for said in _SAYS_ANSWER) else ():
             if query := grammar.question((m[1] or m[3]).strip()): answers.append((query, (m[2] or m[4]).strip(), 0))
         for piece in (s.strip() for s in SENTENCE_END.split(line) if s.strip()):
             piece = _LABEL.sub("", piece)

@@ -35,13 +35,19 @@ class QueryEvaluator:
     def __init__(self, knowledge: Knowledge, all_readings: bool = False, jump_to_notes: bool = True):
         self.knowledge, self.grammar, self.index = knowledge, knowledge.grammar, knowledge.grammar.index
         self.words, self.all, self.jump_to_notes = Verbalizer(knowledge.grammar, knowledge.luck), all_readings, jump_to_notes
+        self.evaluated = {}  # (query, strict) -> Evaluation
 
     def relation(self, query: Of, e: int) -> str:
         "The relation that a query denotes for an entity."
         return SHARED[query.relation].get(self.index.entities[e].kind, "") if query.relation in SHARED else query.relation
 
     def follow(self, query: Query, strict: bool = True) -> Evaluation:
-        "Evaluate a query as far as its facts are known."
+        "Evaluate a query as far as its facts are known; each query once."
+        if (found := self.evaluated.get((query, strict))) is None:
+            self.evaluated[query, strict] = found = self._evaluate(query, strict)
+        return found
+
+    def _evaluate(self, query, strict):
         if noted := self.knowledge.answers.get(canonical(query)): return self._noted(query, noted)
         return getattr(self, f"_{type(query).__name__.lower()}")(query, strict)
 
