@@ -9,25 +9,29 @@ __all__ = ['LogicalClock', 'TimedTask', 'speculating', 'speculate', 'gather_or_c
 import asyncio, contextvars
 from collections.abc import Callable, Coroutine
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 # %% ../../nbs/03_core/05_logical_clock.ipynb #4c063174
-_times = contextvars.ContextVar("logical_times", default=None)  # WeakKeyDictionary: clock -> time in the running task
+_times = contextvars.ContextVar("logical_times", default=None)  # {weak reference to a clock: its time in the task}
 _speculative = contextvars.ContextVar("speculative", default=False)
 _expected = contextvars.ContextVar("expected_end", default=0)  # time at which the running task's chain of calls will end
-
-def _time_in(times, clock): return times.get(clock, 0) if times else 0
 
 class LogicalClock:
     "Position on a question's critical path, in each task that works for it."
 
     def __init__(self,
         usage: Any,  # its `critical_path` becomes the latest time of all tasks
-    ): self.usage = usage
+    ): self.usage, self._ref = usage, ref(self)
 
     @property
     def now(self) -> int:  # sequential calls that the running task has waited for
-        return _time_in(_times.get(), self)
+        return (_times.get() or {}).get(self._ref, 0)
+
+    def time_in(self,
+        context: contextvars.Context,  # of a task
+    ) -> int:
+        "Time of the clock in another task."
+        return (context.get(_times) or {}).get(self._ref, 0)
 
     def advance(self, time: int):
         "Move the running task's clock forward. An earlier time is ignored."
@@ -48,9 +52,8 @@ class LogicalClock:
         return _expected.get() - self.now - 1
 
     def _set(self, time):
-        times = WeakKeyDictionary(_times.get() or {})
-        times[self] = time
-        _times.set(times)
+        others = {clock: t for clock, t in (_times.get() or {}).items() if clock() is not None}
+        _times.set(others | {self._ref: time})
 
     async def starting_at(self, time: int, coroutine: Coroutine) -> Any:  # its result
         "Await a coroutine whose clock starts at an earlier time."
@@ -61,7 +64,8 @@ class LogicalClock:
 # %% ../../nbs/03_core/05_logical_clock.ipynb #e8fa38e2
 def _continue_after(context):
     "Advance the running task's clocks to those of another context."
-    for clock, time in (context.get(_times) or {}).items(): clock.advance(time)
+    for clock, time in (context.get(_times) or {}).items():
+        if own := clock(): own.advance(time)
 
 # %% ../../nbs/03_core/05_logical_clock.ipynb #94bcf614
 class TimedTask:
@@ -121,7 +125,7 @@ class Memo:
 
     @property
     def cost(self) -> int:  # sequential calls that making it took
-        return _time_in(self.making.context.get(_times), self.clock) - self.began
+        return self.clock.time_in(self.making.context) - self.began
 
     def __await__(self):
         value = yield from self.making.task.__await__()

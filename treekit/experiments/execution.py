@@ -136,11 +136,11 @@ async def _answer(run, job):
     try:
         if prediction.error:
             run.failed += 1
-            await wait_written(run.store.put_failure(job.failure, _record(prediction)))
+            await wait_written(run.store.put_failure(job.failure(), _record(prediction)))
         else:
             run.refusals.pop(cell, None)
             await wait_written(run.store.put_prediction(job.key, _record(prediction), wait=False))
-            if job.failed: await wait_written(run.store.drop_failure(job.failure))
+            if job.failed: await wait_written(run.store.drop_failure(job.failure()))
     except StoreFailed as e: return run.stopped(e)
     made = prediction.answer, prediction.error, prediction.usage
     run.rows[job.method, job.dataset, job.question.id] = Row(
@@ -187,6 +187,11 @@ async def _index(run, job, build):
 # %% ../../nbs/14_experiments/15_execution.ipynb #9a188a54
 _SWITCH = 0.001  # thread switch interval in seconds; a long one delays the processing of replies
 
+def _make_old():
+    "Move all objects to the oldest generation. Else the next collections go through all that a run has made, twice."
+    gc.freeze()
+    gc.unfreeze()
+
 def _driven(run, progress, meanwhile):
     """Run the event loop in a thread; the calling thread does the work of `meanwhile`, draws the bar and handles interrupts.
     No call is made after it returns or raises."""
@@ -211,6 +216,7 @@ def _driven(run, progress, meanwhile):
         raise
     finally:
         sys.setswitchinterval(switch)
+        _make_old()
         if collecting: gc.enable()
         progress.close()
     if raised: raise raised[0]

@@ -7,7 +7,9 @@ __all__ = ['INDEX', 'store_path', 'open_store', 'Models', 'models_of', 'predicti
            'plan_run']
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #28cd3d25
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -110,7 +112,7 @@ class Job:
     things: dict  # need -> `Provided`
     key: str
     index: str  # key of the method's index over its corpus; empty: the method has none
-    failure: str = ""  # `failure_key`
+    failure: Callable[[], str] | None = None  # () -> `failure_key`; most questions never need it
     failed: bool = False  # the store has a failure under that key
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #3ebecd30
@@ -144,10 +146,13 @@ def plan_run(
                 key, index = prediction_keys(about[name], content, things)
                 if index: plan.indices.setdefault((name, dataset), {})[index] = None
                 found = store.get_prediction(key, trace=False)
-                failure = "" if found else failure_key(method, settings, content, things)
-                if not found and replayed and (found := known.get(failure)): plan.failures.append(failure)
+                failure = partial(failure_key, method, settings, content, things)
+                failed = not found and bool(known) and failure() in known
+                if failed and replayed:
+                    found = known[failure()]
+                    plan.failures.append(failure())
                 if found: plan.rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
-                else: plan.jobs.append(Job(name, dataset, question, things, key, index, failure, failure in known))
+                else: plan.jobs.append(Job(name, dataset, question, things, key, index, failure, failed))
     return plan
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #c3348755

@@ -72,18 +72,19 @@ INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib
 _DEFAULTS = Completion("")
 canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
-def _checksum(fields): return zlib.crc32(canonical_json(fields).encode())
+def _checksum(text): return zlib.crc32(text.encode())
 
 def encode_completion(completion: Completion) -> str:
     "Completion as JSON with a checksum, without default values."
-    fields = {k: v for k, v in vars(completion).items() if v != getattr(_DEFAULTS, k)}
-    return canonical_json(fields | dict(crc=_checksum(fields)))
+    text = canonical_json({k: v for k, v in vars(completion).items() if v != getattr(_DEFAULTS, k)})
+    checksum = f'{{"crc":{_checksum(text)}'
+    return checksum + ("}" if text == "{}" else f",{text[1:]}")
 
 def decode_completion(text: str) -> Completion:
     "Completion from its JSON. An invalid one, and one whose checksum differs, raises one of `INVALID`. Older ones have no checksum."
     fields = json.loads(text)
     checksum = fields.pop("crc", None)
-    if checksum is not None and checksum != _checksum(fields): raise ValueError("checksum mismatch: the stored reply was changed")
+    if checksum is not None and checksum != _checksum(canonical_json(fields)): raise ValueError("checksum mismatch: the stored reply was changed")
     return sound_completion(fields)
 
 def storable(completion: Completion) -> Completion:

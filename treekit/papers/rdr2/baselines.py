@@ -10,6 +10,7 @@ __all__ = ['NEXT', 'FLARE_CODE', 'COMBINE', 'SERVED', 'METHODS', 'PROMPTS', 'mas
 import asyncio, math, re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from ...config import UsageError
@@ -165,6 +166,7 @@ def clustered(
             best.samples.add(number)
     return clusters
 
+@lru_cache(1 << 16)  # the samples share most of their sentences
 def _like(a, b):
     numbers = [set(re.findall(r"\d+", text)) for text in (a, b)]
     return 0.0 if all(numbers) and numbers[0].isdisjoint(numbers[1]) else f1(a, b)
