@@ -92,14 +92,13 @@ def _subquestions_ambiguous(call: TaskCall) -> list[str]:
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #f7842cfa
 @lru_cache(20_000)
 def _open_steps(grammar, question, state):
-    "Missing facts of a question and its simplest form, given results. Notes are always read, so both are the same for every sample."
+    "Missing facts of a question, its simplest form and its known facts, given results. Notes are always read: the same for every sample."
     call = TaskCall(grammar, SeededRandom(Ability()), dict(question=question, state=list(state)))
     reasoner = call.reasoner(call.texts("state"), recalls=False)
-    return missing(reasoner, call.query), resolve_names(reasoner, call.query)
+    return missing(reasoner, call.query), resolve_names(reasoner, call.query), reasoner.follow(call.query).used
 
-def _other_perspectives(call):
+def _other_perspectives(call, lacking, whole):
     "Sub-questions in place of the next one: of another branch, two steps at once, another fact, or the same fact of another thing."
-    lacking, whole = _open_steps(call.grammar, call.question, tuple(call.texts("state")))
     if not lacking: return []
     first, kinds, shown = lacking[0], call.index.schema, []
     steps = [q for q in walk(whole) if not isinstance(q, (Thing, Slot, Several)) and q not in (whole, first) and first in walk(q)]
@@ -114,19 +113,17 @@ def _other_perspectives(call):
         other += [Of(first.relation, call.words.thing(e)) for e in shown if e not in first.x.ids and call.index.entities[e].kind == kind]
     return [q for q in [*lacking[1:], *steps, *other] if call.grammar.fits(q)]
 
-def _next_or_other(call, reasoner):
+def _next_or_other(call, lacking, whole):
     "The next sub-question. Half of the samples at a temperature take another perspective, as further moves of an agent do."
     event = call.question, call.get("state"), call.luck.sample
-    others = _other_perspectives(call) if call.luck.sample and uniform("perspective", *event) < .5 else []
+    others = _other_perspectives(call, lacking, whole) if call.luck.sample and uniform("perspective", *event) < .5 else []
     if others: return call.words.question(call.luck.varied(others, "other perspective", call.question, call.get("state")))
-    return next_question(call, reasoner, call.query) or call.question
+    return lacking and asked(call, lacking[0]) or call.question
 
 def _decompose(call: TaskCall) -> dict:  # thought, question
     "ARISE's next sub-question."
-    state = call.texts("state")
-    reasoner = call.reasoner(state, recalls=False)
-    text = _next_or_other(call, reasoner)
-    known = statements(call, reasoner.follow(call.query).used)
+    lacking, whole, used = _open_steps(call.grammar, call.question, tuple(call.texts("state")))
+    text, known = _next_or_other(call, lacking, whole), statements(call, used)
     return dict(thought=known[-1] if known else "Nothing is known yet.", question=text)
 
 _STEP = re.compile(r"^Follow up:\s*(.*?)\s*Intermediate answer:", re.S)

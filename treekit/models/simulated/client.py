@@ -8,6 +8,7 @@ __all__ = ['HANDLERS', 'SimulatedClient']
 # %% ../../../nbs/11_models/2_simulated/15_client.ipynb #b1128e27
 import re
 import time
+from collections.abc import Iterator
 
 from ...config import UsageError
 from ...core.fingerprints import code_fingerprint
@@ -48,7 +49,7 @@ class SimulatedClient:
         "Replies in the prompt's format."
         start, task = time.perf_counter(), request.prompt and request.prompt.task
         if request.prompt is None or task not in HANDLERS: return await self._other(request)
-        try: replies = [self._reply(request, request.sample + i) for i in range(request.n)]
+        try: replies = [self._reply(request, call) for call in self.calls(request)]
         except NotInSyntheticWiki: return await self._other(request)
         seconds, size = time.perf_counter() - start, count_tokens(request.text)
         return [Completion(text, size if i == 0 else 0, count_tokens(text), latency=seconds, finish=finish, logprobs=sure, model=self.model,
@@ -59,19 +60,23 @@ class SimulatedClient:
         if self.otherwise is None: raise UsageError("the simulated model answers the world's questions; choose a profile with a model")
         return await self.otherwise.complete(request)
 
-    def call(self, request: Request, number: int = 0) -> TaskCall:
-        "One sample of a request."
+    def calls(self, request: Request) -> Iterator[TaskCall]:
+        "The samples of a request."
         prompt = request.prompt
         def text(v): return v if isinstance(v, str) else " ".join(x if isinstance(x, str) else x.text for x in v)
         said = " ".join(map(text, request.inputs.values()))
         lang = "ko" if _HANGUL.search(said) else "en"
-        luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
-        return TaskCall(grammar(self.seed, self.articles, lang), luck, request.inputs, prompt.template + prompt.system,
-                    self.held_out)
+        parser, template = grammar(self.seed, self.articles, lang), prompt.template + prompt.system
+        for number in range(request.sample, request.sample + request.n):
+            luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
+            yield TaskCall(parser, luck, request.inputs, template, self.held_out)
 
-    def _reply(self, request, number):
+    def call(self, request: Request) -> TaskCall:
+        "The first sample of a request."
+        return next(self.calls(request))
+
+    def _reply(self, request, call):
         "One reply: (text, finish reason, log-probabilities)."
-        call = self.call(request, number)
         text, finish = request.prompt.format.render(HANDLERS[request.prompt.task](call)), "stop"
         text = break_format(call.luck, text, request.prompt.name, call.question or text[:80])
         for mark in request.stop: text = text.split(mark)[0]
