@@ -8,7 +8,7 @@ A batch's requests are answered by what answers single ones. Further keys of a s
     seconds     from a batch's order to its end
     queue       tokens (four bytes) that may wait in batches at once; a batch beyond it fails as OpenAI's do
     batch_faults  [dict(kind=…, times=1, …)], used up in order, one per batch: "expired" (share: of its requests that are answered),
-                "failed" (code, message), "cancelled", "errors" (share: of its requests that get a 500),
+                "failed" (code, message), "cancelled", "errors" (share: of its requests that get an error; status, error: default a 500),
                 "garbled" (half of the answers' file), "both" (each answered request has a 500 in the file of errors, too)
     lost_files  so many files of answers are answered by 404
     slow_order  seconds between the arrival of an order and its reply: the batch is there from the arrival on
@@ -33,7 +33,8 @@ def text_of(body): return "\n".join(m["content"] for m in body["messages"]) if "
 
 def answer_line(line, fault, i, n):
     if fault.get("kind") == "errors" and i < fault["share"] * n:
-        return False, dict(custom_id=line["custom_id"], response=dict(status_code=500, body=dict(error=dict(message="oops"))), error=None)
+        body = dict(error=fault.get("error", dict(message="oops")))
+        return False, dict(custom_id=line["custom_id"], response=dict(status_code=fault.get("status", 500), body=body), error=None)
     body = openai_server.chat(line["body"], {}) if line["url"].endswith("/chat/completions") else openai_server.completions(line["body"])
     if body is None: return False, dict(custom_id=line["custom_id"], response=dict(status_code=404, body=dict(error=dict(message="none"))))
     return True, dict(id="r", custom_id=line["custom_id"], response=dict(status_code=200, body=body), error=None)

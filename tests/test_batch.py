@@ -98,6 +98,22 @@ def test_a_batch_that_was_cancelled_by_hand_is_not_asked_again_by_itself(server)
     assert sum(isinstance(e, CallFailed) for e in got) == 15 and len(server.batches()) == 1
 
 
+@pytest.mark.parametrize("status, said, kind, advice, sent", [
+    (400, dict(message="This model's maximum context length is 8192 tokens"), "too long", "longer context", 1),
+    (400, dict(message="The response was filtered by the content management policy"), "content filter", "filter", 1),
+    (401, dict(message="Incorrect API key provided"), "refused", "api_key_env", 1),
+    (404, dict(message="no such thing", code="model_not_found"), "refused", "/models", 1),
+    (429, dict(message="You exceeded your quota", code="insufficient_quota"), "rate limit", "add credit", 1),
+    (429, dict(message="Slow down"), "rate limit", "concurrency", 2),
+    (400, dict(message="This request is odd"), "refused", "objects to", 1),
+])
+def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, status, said, kind, advice, sent):
+    server.script(batch_faults=[dict(kind="errors", share=1, times=2, status=status, error=said)])
+    [failed] = asyncio.run(asked(chat(server, Journal(":memory:"), retries=1), TOPICS[:1]))
+    assert (failed.kind, advice in failed.what_to_do, f"answered {status}" in str(failed)) == (kind, True, True)
+    assert len(server.batches()) == sent
+
+
 def test_a_batch_refused_as_a_whole_fails_its_requests_with_the_reason(server):
     server.script(batch_faults=[dict(kind="failed", code="model_not_found", message="no such model")])
     got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:2]))

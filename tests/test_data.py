@@ -425,3 +425,12 @@ def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
     resources._questions_of.cache_clear()
     assert resources.load("musique", n=6) == drafted
     resources._questions_of.cache_clear()
+
+
+def test_2wikis_own_file_names_are_found(put):
+    "Its archive has train.json, dev.json and test.json; no other data set reads them."
+    for split in ("dev", "train"): put(f"{split}.json", json.dumps([SHAPES["2wiki"] | {"_id": split}]))
+    assert datasets(str(put.folder)) == ["2wiki"]
+    assert [load("2wiki", str(put.folder), split)[0].id for split in ("dev", "train")] == ["dev", "train"]
+    put("2wikimultihopqa_dev.json", json.dumps([SHAPES["2wiki"] | {"_id": "named"}]))
+    assert load("2wiki", str(put.folder))[0].id == "named"  # a name that says whose it is comes first

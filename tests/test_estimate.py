@@ -1,5 +1,5 @@
 "What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
-import asyncio, csv, json, tempfile
+import asyncio, csv, json, os, subprocess, sys, tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -257,3 +257,36 @@ def test_an_offline_profiles_substitute_is_its_own_model():
 @pytest.mark.parametrize("name", ARTEFACTS)
 def test_an_estimate_is_within_15_percent_of_the_run_on_real_passages(name):
     within(name, 100, 60, folder_of("real"), ARTEFACTS[name])
+
+
+MOCKED = """
+from treekit.artefacts.mocks import mock_hub_weights
+mock_hub_weights()
+import sys
+from treekit.core.types import Passage
+from treekit.retrieval.dense import CrossEncoder, Dense, embedder
+passages = [Passage("1", "Clock", "Otto Venn mends clocks."), Passage("2", "Film", "Lio Vant made a film.")]
+index = Dense(passages, "some/encoder", "some/encoder-of-questions")
+[[first, _]] = index.search(["Who mends clocks?"], 2)
+ranker = CrossEncoder("some/ranker", fallback="none")
+print(first.passage.id, ranker.name, "some/encoder-of-questions" in index.fingerprint, "torch" in sys.modules)
+print(embedder()(["a text"]).shape, "torch" in sys.modules)
+"""
+
+
+@pytest.mark.long
+def test_no_weights_of_the_hub_are_loaded(tmp_path):
+    "Their names stay in the keys; the bundled encoder is itself; no mock's vector is kept on disk."
+    env = os.environ | dict(TREEKIT_HOME=str(tmp_path), HF_HUB_OFFLINE="1")
+    done = subprocess.run([sys.executable, "-c", MOCKED], capture_output=True, text=True, env=env, cwd=Path(__file__).parents[1])
+    assert done.stdout.splitlines() == ["1 some/ranker True False", "(1, 384) True"], done.stdout + done.stderr
+    assert not any(b"Otto" in f.read_bytes() or "encoder" in f.name for f in tmp_path.rglob("*") if f.is_file())
+
+
+@pytest.mark.slow
+def test_an_artefact_whose_encoders_are_not_here_is_estimated(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    (tmp_path / "home").mkdir()
+    made = estimated("treerare/table4", "--profile", "openai", "--data", "synthetic", "--n", "5", "--sample", "3", cwd=tmp_path / "home")
+    assert made["total"]["calls"] == sum(r["n"] for r in made["rows"]) == 50 and made["total"]["dollars"] > 0

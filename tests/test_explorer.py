@@ -1,5 +1,5 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
-import dataclasses, json, random, sqlite3, subprocess, sys
+import dataclasses, json, random, re, socket, sqlite3, subprocess, sys
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,6 +19,7 @@ from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
 from treekit.explorer.overrides import switch
 from treekit.explorer.runs import RunData, open_run, open_store
+from treekit.explorer.server import ServedExplorer
 from treekit.papers.plugin import papers
 from treekit.papers.registry import method
 
@@ -390,3 +391,15 @@ def test_in_a_new_folder_an_example_run_is_made_first(tmp_path, monkeypatch):
     assert Path(json.loads(made.stdout)["file"]).stat().st_size > 1e5
     [run] = saved_runs(open_store("offline"))
     assert set(run["methods"]) == {name for p in papers() for name in [*p.short_names][:1]} and not run["failed"]
+
+
+@pytest.mark.parametrize("address", ["http://[/", "http://[::x]/api/runs", "/api/%zz", "*"])
+@pytest.mark.parametrize("verb", ["GET", "POST"])
+def test_a_malformed_address_gets_a_reply(verb, address, capsys):
+    with ServedExplorer(ExplorerAPI(Store())) as served:
+        port = served.server.server_port
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            head = f"{verb} {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\n\r\n"
+            client.sendall(head.encode())
+            assert re.match(rb"HTTP/1\.\d 4\d\d ", client.recv(100))
+    assert "Traceback" not in capsys.readouterr().err

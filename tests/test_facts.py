@@ -5,12 +5,14 @@ import pytest
 
 from fakes import printed_run
 from treekit.config import Profile, UsageError, load_profile
+from treekit.core.method import Usage
 from treekit.core.types import Passage, Question
 from treekit.experiments.provenance import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
 from treekit.papers.plugin import papers
 from treekit.experiments.paper_settings import facts_as_said, profile_settings, said_of
+from treekit.experiments.results import Results, Row
 from treekit.figures.tables import save_table, to_html, to_markdown
-from treekit.figures.verdicts import compare, model_obstacle, published
+from treekit.figures.verdicts import _spent, compare, model_obstacle, published
 
 # a cell in which the fact bears on the verdict, and another value of it
 FLIPS = {
@@ -136,6 +138,14 @@ def test_models_accumulate(tmp_path):
     assert one("my-model", .3) == {"GPT-4o-mini": .47, "my-model": .3}
     assert one("meta-llama/Llama-3.3-70B-Instruct", .5) == {"GPT-4o-mini": .47, "my-model": .3, "Llama3.3-70B": .5}
     assert one("gpt-4o-mini", .46) == {"GPT-4o-mini": .46, "my-model": .3, "Llama3.3-70B": .5}  # its own are replaced
+
+
+def test_a_table_of_two_models_says_whose_calls_it_counts():
+    used = Usage(calls=3, tokens_in=40, tokens_out=2)
+    runs = [Results([Row("few-shot", "hotpotqa", Question("1", "hotpotqa", "?", ("a",)), "a", "", used, load=None)])]
+    rows = [dict(model=m, verdict=v) for m, v in (("my-model", "reproduced"), ("org/other", "off"), ("", "not run"), ("third", "not run"))]
+    assert _spent(runs, "my-model", rows) == "3 calls, 42 tokens of my-model; those of other, from an earlier run, are not counted."
+    assert _spent(runs, "my-model", [r for r in rows if r["model"] != "org/other"]) == "In all 3 calls, 42 tokens."
 
 
 def test_what_differs_stands_in_the_page():

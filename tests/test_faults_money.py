@@ -119,6 +119,15 @@ def test_an_empty_reply_at_temperature_0_is_bought_twice_at_most(server, tmp_pat
     assert failed.kind == "empty" and server.count == tries
 
 
+def test_an_empty_reply_that_was_charged_counts_in_the_progress(server, tmp_path):
+    "Calls and tokens of each attempt, by the server's own count or else at their upper bound."
+    server.script(faults=[dict(kind="empty", times=99)])
+    one = chat(tmp_path / "s.sqlite", server.url, pause=0.001)
+    [failed] = ask(one, asked(question="Where?", temperature=0))
+    assert failed.kind == "empty" and one.totals.calls == server.count == 2
+    assert one.totals.tokens_in == 2  # one for each, as the server says; without its word, the upper bound
+
+
 def test_the_runs_of_one_command_share_its_budget(tmp_path):
     "Three at once, in three threads: what one sets aside the others can't spend. Before, each read what was left once, at its start."
     options, said, chats = RunOptions(command_dir=tmp_path, progress=False, budget=0.002), [], [Scripted(latency=0.01) for _ in range(3)]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import Profile, UsageError, api_key_envs, load_profile, run_options, variable
 from .catalog import FIELDS, Failed, runnable, source
-from .reproduce import plan_tasks, run_tasks
+from .reproduce import plan_tasks, run_tasks, with_first_cell
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #6a1ec14c
 _SUMS = ("tokens_in", "tokens_out", "out_low", "out_high", "out_most", "dollars", "dollars_low", "dollars_high", "dollars_at_most",
@@ -259,6 +259,8 @@ def estimate_all(
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         tasks = plan_tasks(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | FREE)
+        mocks = "from treekit.artefacts.mocks import mock_hub_weights", "mock_hub_weights()"  # gigabytes that hardly change a prompt's length
+        for t in tasks: t.notebook = with_first_cell(t.notebook, folder / "notebooks" / f"{t.name}.ipynb", *mocks)
         notes = sample_notes(tasks, folder, sample)
     if bad := [t for t in tasks if t.code]: raise (UsageError if bad[0].code == 2 else Failed)(f"{bad[0].name}: {bad[0].error}")
     keys = {key for _, note in notes for cell in note["cells"] for key in (*cell["predictions"], *cell["index"])}

@@ -16,11 +16,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .catalog import FIELDS, Failed
-from .dry_run import fixtures, mock_trees, with_first_cell
+from .dry_run import fixtures, mock_trees
 from .environment_check import GIGABYTES, INDEXES, dense_models, how_to_get, longest_prompt, profile_resources
 from .estimate import FREE, Billing, sample_notes
 from .reachable_cells import FOLDER, classified, lines_for, printed_artefacts, printed_cells, read_again
-from .reproduce import plan_tasks
+from .reproduce import plan_tasks, with_first_cell
 from ..config import UsageError, load_profile, work_dir
 from ..experiments.costs import reply_lengths
 from ..experiments.paper_settings import is_concerned, profile_settings, said_of

@@ -118,6 +118,7 @@ def split_of(stem):
 _ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki": ("2wiki", "2wikimultihopqa", "2wikimqa"),
             "ambigdocs": ("ambigdocs", "ramdocs"), "asqa": ("asqa",), "qampari": ("qampari",), "eli5": ("eli5",),
             "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
+_NAMED_BY_SPLIT = "2wiki"  # its official files are train.json, dev.json and test.json
 _NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 
 def _files(folder):
@@ -135,6 +136,7 @@ def _find(name, folder, split):
     for a in aliases:
         for stem in (f"{a}.{split}", f"{a}_{split}", f"{a}_{split}set"):
             if stem in files: return files[stem]
+    if name == _NAMED_BY_SPLIT and split in files: return files[split]
     def loosely(stem, a): return name in _ALIASES and re.match(rf"{a}(?![a-z])", stem) and not stem.endswith((".dev", "_trainset"))
     loose = [f for s, f in files.items() for a in aliases[::-1] if loosely(s, a)]
     fits = list(dict.fromkeys(f for f in loose if split_of(f.stem.lower()) == split))

@@ -54,6 +54,11 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def tell(self, code: int, thing): self.send(code, json.dumps(thing), "application/json")
 
+    def place(self) -> str:
+        "Path of the address; empty if it is malformed."
+        try: return urlsplit(self.path).path
+        except ValueError: return ""
+
     def foreign(self) -> bool:
         "Whether another page asks, or a page under another name of this machine."
         named, origin = self.headers.get("Host") or "", self.headers.get("Origin")
@@ -67,13 +72,13 @@ class RequestHandler(BaseHTTPRequestHandler):
     def answer(self, work):
         "Reply of the API, or the reason why there is none."
         if self.refused(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
-        try: return self.tell(200, work(urlsplit(self.path).path.removeprefix("/api/")))
+        try: return self.tell(200, work(self.place().removeprefix("/api/")))
         except UsageError as e: return self.tell(400, dict(error=str(e)))
         except Exception as e: return self.tell(500, dict(error=f"{type(e).__name__}: {e}"))
 
     def do_GET(self):
         "The page and its files; what the page asks for."
-        path = urlsplit(self.path).path
+        path = self.place()
         files = {"/explorer.js": ("explorer.js", "text/javascript"), "/explorer.css": ("explorer.css", "text/css")}
         if path in files: return self.send(200, asset(files[path][0]), files[path][1])
         if path == "/start.js": return self.send(200, _START, "text/javascript")

@@ -182,11 +182,14 @@ class Provenance:
         return path if path and path.exists() else None
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #9be26e85
-def _spent(runs):
-    "Calls and tokens of runs as a sentence; cached calls are included."
+def _spent(runs, model, rows):
+    "Calls and tokens of runs as a sentence; cached calls are included, those of other models' rows from an earlier table are not."
     usages = [row.usage for run in runs for row in getattr(run, "rows", ())]  # retrieval has no usage
     calls, tokens = sum(u.calls for u in usages), sum(u.tokens_in + u.tokens_out for u in usages)
-    return f"In all {calls:,} calls, {tokens:,} tokens." if calls else ""
+    if not calls: return ""
+    others = dict.fromkeys(_last(r["model"]) for r in rows if r["verdict"] != "not run" and r["model"] not in ("", model))
+    if not others: return f"In all {calls:,} calls, {tokens:,} tokens."
+    return f"{calls:,} calls, {tokens:,} tokens of {_last(model)}; those of {', '.join(others)}, from an earlier run, are not counted."
 
 def _group_of(model, served, groups):
     "Published group by the name that the server states; otherwise by the requested name."
@@ -233,7 +236,7 @@ def compare(
     rows = _accumulated([row(*cell) for cell in cells], runs.file(folder))
     table = pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
     table.attrs["chance"] = _by_chance([r["tolerance"] for r in rows if r.get("tolerance")])
-    table.attrs["said"], table.attrs["spent"] = runs.sentence(), _spent(runs.runs)
+    table.attrs["said"], table.attrs["spent"] = runs.sentence(), _spent(runs.runs, model, rows)
     table.attrs["scores"] = CellScores({tuple(map(r.get, CELL_FIELDS[:4])): r["scores"] for r in rows if r.get("scores")})
     return table
 

@@ -365,7 +365,7 @@ class BatchClient(OpenAIClient):
             sent = self.sent(body)
             key = request_key(self.endpoint, path, sent, request.sample)
             line, answer = await scheduler.answer(key, path, sent)
-            failed = answer.failure(self.tracker.api.host)
+            failed = answer.failure(self.endpoint)
             if not failed:
                 try: return read(answer.body, self.journal.seconds(line))
                 except CallFailed as e: failed = e

@@ -10,8 +10,10 @@ import csv, hashlib, json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 from ..config import UsageError, kit_path
 from ..core.prompts import CallFailed, count_tokens
+from .openai_client import status_failed
 from .prices import price_of
 
 # %% ../../nbs/05_llm/04_batch_format.ipynb #96aa8f78
@@ -75,14 +77,14 @@ class BatchAnswer:
     body: str  # JSON
     error: str = ""  # why there is no response: "batch_expired"
 
-    def failure(self, host: str) -> CallFailed | None:  # `None`: it is a response
-        "Failure of the request."
+    def failure(self, endpoint: str) -> CallFailed | None:  # `None`: it is a response
+        "Failure of the request, classified as that of a single one."
         if self.error:
+            host = urlsplit(endpoint).netloc
             return CallFailed("server", f"{host} answered nothing: {self.error}", "run the same again", again="cancel" not in self.error)
         if self.status == 200: return None
-        again = self.status in (408, 409, 429) or self.status >= 500
-        kind = "rate limit" if self.status == 429 else "server" if again else "refused"
-        return CallFailed(kind, f"{host} answered {self.status}: {self.body[:300]}", "change what it objects to", again)
+        body = json.loads(self.body)
+        return status_failed(self.status, body.get("error", body) if isinstance(body, dict) else body, endpoint)
 
 # %% ../../nbs/05_llm/04_batch_format.ipynb #ea597c30
 def read_answers(
