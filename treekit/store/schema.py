@@ -84,7 +84,8 @@ def decode_completion(text: str) -> Completion:
     "Completion from its JSON. An invalid one, and one whose checksum differs, raises one of `INVALID`. Older ones have no checksum."
     fields = json.loads(text)
     checksum = fields.pop("crc", None)
-    if checksum is not None and checksum != _checksum(canonical_json(fields)): raise ValueError("checksum mismatch: the stored reply was changed")
+    if checksum is not None and checksum != _checksum(canonical_json(fields)):
+        raise ValueError("checksum mismatch: the stored reply was changed")
     return sound_completion(fields)
 
 def storable(completion: Completion) -> Completion:
