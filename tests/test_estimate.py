@@ -11,15 +11,15 @@ from commands import warmly
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from sample_questions import folder_of
 from treekit.config import RunOptions, UsageError, load_profile
-from treekit.core.prompts import Prompt, ScoringUnsupported
-from treekit.core.method import Prediction
+from treekit.core.prompts import Completion, Prompt, ScoringUnsupported
+from treekit.core.method import Prediction, Trace
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
 from treekit.llm.prices import load_prices, price_of
 from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
 from treekit.experiments.costs import bills, reply_lengths
-from treekit.experiments.cost_sampling import SubstituteClient, spread_out, substitute_for
+from treekit.experiments.cost_sampling import SubstituteClient, noted_calls, spread_out, substitute_for
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.resources import chat_for
 from treekit.experiments.run import run
@@ -240,6 +240,21 @@ def within(name, n, most, data, sets, share=0.15):
                  tokens_in=(total["tokens_in"], paid[1]), tokens_out=(total["tokens_out"], paid[2]))
     assert all(abs(a / b - 1) <= share for a, b in pairs.values()), pairs
     return pairs
+
+
+def test_a_trained_models_reply_in_a_prompt_is_no_substitutes():
+    "Its length is that of the run; the reply of a substitute is counted under the name of the prompt that it answered."
+    path, reply = "1. Who directed the film Velmora?", "The film was directed by Lio Vant."
+    class Calls:
+        def calls(self, keys): return dict(a=Completion(path, model="navigator (tiny)"), b=Completion(reply, model="m|answer|64"),
+                                           c=Completion("Tarn", model="m|final|32"))
+        def requests(self, keys):
+            prompts = dict(a="Plan.", b=f"Plan:\n{path}", c=f"Plan:\n{path}\n{reply}")
+            return {k: (k, [dict(role="user", content=text)]) for k, text in prompts.items()}
+    trace = Trace()
+    trace.add("answer", "").calls.extend("abc")
+    rows = {row["key"]: row for row in noted_calls(trace, Calls(), "m")}
+    assert rows["b"]["carried"] == {} and set(rows["c"]["carried"]) == {"answer"} and rows["a"]["prompt"] == ""
 
 
 @pytest.mark.slow

@@ -149,8 +149,9 @@ def noted_calls(
         who, prompt, most = _asked_of(c, model)
         name, messages = requests[key]
         if name not in texts:
-            others = [(completions[k].model.rsplit("|", 2)[1], lines[k]) for k in keys if k != key and lines[k]]
-            texts[name] = carried("\n".join(m["content"] for m in messages), others)
+            others = [(_asked_of(completions[k], model)[1], lines[k]) for k in keys if k != key and lines[k]]
+            replaced = [(prompt, said) for prompt, said in others if prompt]  # a trained model of the kit has the replies of the run
+            texts[name] = carried("\n".join(m["content"] for m in messages), replaced)
         rows.append(dict(key=key[:20], model=who, prompt=prompt, most=int(most), tokens_in=c.tokens_in, tokens_out=c.tokens_out,
                          carried=texts[name], known=round(known.get(name, 0.0) * c.tokens_in), level=levels[key]))
     return rows
