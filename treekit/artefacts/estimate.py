@@ -259,7 +259,8 @@ def estimate_all(
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         tasks = plan_tasks(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | FREE)
-        mocks = "from treekit.artefacts.mocks import mock_hub_weights", "mock_hub_weights()"  # gigabytes that hardly change a prompt's length
+        # the hub's weights are gigabytes, and hardly change the length of a prompt
+        mocks = "from treekit.artefacts.mocks import mock_hub_weights", "mock_hub_weights()"
         for t in tasks: t.notebook = with_first_cell(t.notebook, folder / "notebooks" / f"{t.name}.ipynb", *mocks)
         notes = sample_notes(tasks, folder, sample)
     if bad := [t for t in tasks if t.code]: raise (UsageError if bad[0].code == 2 else Failed)(f"{bad[0].name}: {bad[0].error}")
