@@ -22,7 +22,7 @@ def texts(each, several):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("each, several", [(3, 6), pytest.param(12, 30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each, several", [(5, 14), pytest.param(12, 30, marks=pytest.mark.slow)])
 def test_the_parses_are_stanzas(each, several):
     reader, given = StanzaParser(BUNDLED), texts(each, several)
     assert all(map(plain, given))

@@ -216,6 +216,14 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
         assert fate["code"] == code and words in fate["error"]
 
 
+@pytest.mark.long
+def test_failed_questions_are_exit_code_1(clone):
+    with Server(latency=0, rules=[["number 3", ""]]) as server:
+        code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)
+    assert code == 1 and "1 questions failed" in out
+    assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
+
+
 @pytest.mark.slow
 def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
     settings = (clone / "settings.ini").read_text().replace("api_key_env = OPENAI_API_KEY", "api_key_env =")
@@ -296,7 +304,7 @@ def test_estimate_counts_prices_and_spends_nothing(clone):
     assert "no price" in inside("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
     with Server(latency=0) as server:
         words = ("--profile", "local", "--endpoint", server.url)

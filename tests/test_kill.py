@@ -35,7 +35,7 @@ def contents(path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("often", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("often", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path, often):
     server.script(latency=0.03)
     path, rng = tmp_path / "killed.sqlite", random.Random(0)

@@ -191,7 +191,7 @@ def test_a_query_log_needs_no_answers(tmp_path):
     with pytest.raises(DataError, match="answers"): load("mylog", tmp_path / "bad.jsonl")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_queries_whose_nouns_carry_particles(world):
     "120 queries over the Korean world, each noun with a particle stuck to it; found if the article is among the first five."
     import json

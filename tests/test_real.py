@@ -115,12 +115,13 @@ def test_names_keep_their_letters():
 
 @pytest.mark.long
 def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
-    "From the command line; the second time from the store."
+    "From the command line; the second time from the store, with the same words."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     command = ["ask", UNANSWERED[2], "--data", "real", "--method", "zero-shot"]
-    found = CliRunner().invoke(main, command)
-    assert found.exit_code == 0, found.output
-    assert f"answer: {NOT_FOUND}" in found.output and "no passage has 'openai' or 'chatgpt'" in found.output
+    for _ in range(2):
+        found = CliRunner().invoke(main, command)
+        assert found.exit_code == 0, found.output
+        assert f"answer: {NOT_FOUND}" in found.output and "no passage has 'openai' or 'chatgpt'" in found.output
     said = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
     assert said["answer"] == NOT_FOUND and said["unfounded"] and said["stored"]
     found = CliRunner().invoke(main, ["ask", "Where was Pete Doherty born?", "--data", "real", "--method", "zero-shot"])

@@ -122,7 +122,7 @@ def way(rate, masters, steps=100):
 
 @pytest.mark.long
 def test_masters_go_the_whole_way():
-    for rate in (1e-6, 2e-5):
+    for rate in (1e-6, 1e-5, 2e-5):
         assert way(rate, masters=False)[0] < 0.6, rate
         moved, rounded = way(rate, masters=True)
         assert moved > 0.95 and rounded > 0.6, (rate, moved, rounded)
