@@ -187,11 +187,6 @@ async def _index(run, job, build):
 # %% ../../nbs/14_experiments/15_execution.ipynb #9a188a54
 _SWITCH = 0.001  # thread switch interval in seconds; a long one delays the processing of replies
 
-def _make_old():
-    "Move all objects to the oldest generation. Else the next collections go through all that a run has made, twice."
-    gc.freeze()
-    gc.unfreeze()
-
 def _driven(run, progress, meanwhile):
     """Run the event loop in a thread; the calling thread does the work of `meanwhile`, draws the bar and handles interrupts.
     No call is made after it returns or raises."""
@@ -216,7 +211,6 @@ def _driven(run, progress, meanwhile):
         raise
     finally:
         sys.setswitchinterval(switch)
-        _make_old()
         if collecting: gc.enable()
         progress.close()
     if raised: raise raised[0]

@@ -147,12 +147,12 @@ def plan_run(
                 if index: plan.indices.setdefault((name, dataset), {})[index] = None
                 found = store.get_prediction(key, trace=False)
                 failure = partial(failure_key, method, settings, content, things)
-                failed = not found and bool(known) and failure() in known
-                if failed and replayed:
-                    found = known[failure()]
-                    plan.failures.append(failure())
+                lost = failure() if known and not found else ""
+                if replayed and lost in known:
+                    found = known[lost]
+                    plan.failures.append(lost)
                 if found: plan.rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
-                else: plan.jobs.append(Job(name, dataset, question, things, key, index, failure, failed))
+                else: plan.jobs.append(Job(name, dataset, question, things, key, index, failure, lost in known))
     return plan
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #c3348755

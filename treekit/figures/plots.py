@@ -28,7 +28,7 @@ COLUMN, PAGE = 85 / 25.4, 170 / 25.4  # inches
 def is_narrow(
     width: float,  # inches
 ) -> bool:
-    "Whether a figure stands in a column."
+    "Whether a figure is as wide as a column, not as a page."
     return width < (COLUMN + PAGE) / 2
 
 # %% ../../nbs/16_figures/06_plots.ipynb #56639988

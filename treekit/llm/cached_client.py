@@ -6,7 +6,7 @@
 __all__ = ['Totals', 'CallMaker', 'CallDeduplicator', 'CachedClient', 'NotOnCassette', 'ReplayClient']
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #ec0cec35
-import asyncio, time
+import asyncio, copy, time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
@@ -183,8 +183,8 @@ class CachedClient:
     def bind(self, **who) -> "CachedClient":
         "View for one caller: method=, dataset=, question=, node=."
         for name in who: choose("column", name, ("method", "dataset", "question", "node"))
-        view = CachedClient.__new__(CachedClient)
-        vars(view).update(vars(self), who=self.who | {k: str(v) for k, v in who.items()})
+        view = copy.copy(self)
+        view.who = self.who | {k: str(v) for k, v in who.items()}
         return view
 
     async def complete(self, request: Request) -> list[Completion]:
