@@ -373,16 +373,18 @@ def claims(paper, profile, out, as_json):
     paired, and claims.csv, .md and .html are written there. Tables that come with a clone have no scores: then the outcomes in the
     claims.csv next to them are shown. Without either, the cells' intervals decide, and nothing is written.
     """
-    from treekit.figures.claims_page import claims_of_run, save_claims, summary_of
+    from treekit.figures.claims import judge_claims
+    from treekit.figures.claims_page import save_claims, saved_claims, scores_are_complete, summary_of
     if not out: choose("profile", profile, {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names()))
     if out and not Path(out).is_dir(): absent("folder", out, Path.is_dir)
     folder = Path(out or root() / "figures" / profile)
-    verdicts, source = claims_of_run(folder, paper)
+    paired = scores_are_complete(folder, paper)
+    saved = [] if paired else saved_claims(folder, paper)
+    verdicts = saved or judge_claims(folder, paper)
     _show_claims(verdicts, as_json)
-    if source == "scores": save_claims(verdicts, folder / paper, f"Claims of {paper or 'the papers'}, published and reproduced")
-    where = dict(scores=f"{os.path.relpath(folder / paper)}/claims.md",
-                 saved="the saved claims.csv of each paper, where nothing was written",
-                 intervals="the intervals of cells, since the scores of single questions are missing: run `treekit reproduce`")[source]
+    if paired: save_claims(verdicts, folder / paper, f"Claims of {paper or 'the papers'}, published and reproduced")
+    where = f"{os.path.relpath(folder / paper)}/claims.md" if paired else "the saved claims.csv of each paper, where nothing was written"
+    if not (paired or saved): where = "the intervals of cells, since the scores of single questions are missing: run `treekit reproduce`"
     if not as_json: click.echo(f"\n{summary_of(verdicts)}\n  from {where}")
 
 def _show_claims(verdicts, as_json):

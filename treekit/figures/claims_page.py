@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['UNITS', 'FIELDS_OF_CLAIM', 'FIELDS_OF_VERDICT', 'LONG_RUN', 'LEGEND_OF_CLAIMS', 'claim_line', 'RowOrder', 'row_order',
            'row_orders', 'counts_of', 'sizes_of', 'summary_of', 'save_claims', 'saved_claims', 'scores_are_complete',
-           'claims_of_run', 'order_table', 'claims_in', 'claims_by_artefact']
+           'order_table', 'claims_in', 'claims_by_artefact']
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #176338bb
 import csv, io
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..utils.sanitize import cell_text
 from .cells import read_cells
-from .claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict, judge_claims, load_claims, merged_cells
+from .claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict, load_claims, merged_cells
 from .significance import direction_of
 from .tables import to_html, to_markdown
 from .verdicts import group_for
@@ -258,16 +258,6 @@ def scores_are_complete(
     tables = {(c.paper, artefact) for c in load_claims(paper) for artefact in c.artefact.split("|") if artefact}
     ran = [t for t in tables if any(c.value is not None for c in read_cells(Path(folder, t[0]), t[1]))]
     return bool(ran) and all(Path(folder, p, f"{artefact}_scores.jsonl").exists() for p, artefact in ran)
-
-def claims_of_run(
-    folder: Path | str,  # folder of a run: figures/<profile>
-    paper: str = "",  # default: all papers
-) -> tuple[list[ClaimVerdict], str]:  # their source: "scores", "saved" or "intervals"
-    """Verdicts of a run: by paired tests where all tables have scores per question, else those that were saved beside the tables, as in a
-    clone; without either, by the intervals of cells."""
-    if scores_are_complete(folder, paper): return judge_claims(folder, paper), "scores"
-    saved = saved_claims(folder, paper)
-    return (saved, "saved") if saved else (judge_claims(folder, paper), "intervals")
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #767da20d
 def order_table(orders: list[RowOrder]):  # pandas.DataFrame
