@@ -50,6 +50,8 @@ class _Workshop:
 # %% ../../nbs/13_training/04_deterministic_process.ipynb #0b6d93fa
 def _run(jobs, reply, env, folder):
     "Run a batch in a forked process. Returns the exit code."
+    import torch
+    torch.set_num_threads(1)  # renews PyTorch's thread pool after the fork: several threads at once, as transformers loads weights, must not
     replace_environment(env)
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
