@@ -19,7 +19,7 @@ from treekit.figures.claims_page import claim_line, claims_by_artefact, row_orde
 from treekit.figures.tables import claim_text, save_table
 from treekit.figures.verdicts import compare
 from treekit.artefacts.catalog import inventory
-from treekit.scoring.statistics import partial_conjunction, contrast, false_discovery, holm, kendall
+from treekit.scoring.statistics import partial_conjunction, contrast, false_discovery, kendall
 
 OFFLINE = root() / "figures" / "offline"
 
@@ -304,7 +304,6 @@ def test_the_order_of_rows(tmp_path):
 
 
 def test_statistics_of_many():
-    assert holm([.01, .04, .03]) == pytest.approx([.03, .06, .06])
     assert [partial_conjunction([.01, .2, .04], r) for r in (1, 2, 3)] == pytest.approx([.03, .08, .2])
     assert kendall([1, 2, 3], [3, 2, 1]) == -1 and kendall([1, 2, 3, 4], [1, 2, 4, 3]) == pytest.approx(2 / 3)
     assert contrast([[1.0] * 30]).p < .001 and contrast([[1.0, -1.0] * 30]).p > .5

@@ -265,12 +265,12 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     found = judge_claims(offline, "treerare")
     save_claims(found, folder, "Claims")
     save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table1",
-               note="Model: gpt-4.1. Questions: generated wiki, n = 7. And so on.")
+               note="Model: gpt-4.1. Questions: synthetic wiki, n = 7. And so on.")
     save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table2",
                note=caption_of("gpt-4.1", "synthetic", dict(d=7)))
     page = index_page(tmp_path)
-    assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: generated wiki, n = 7.\n" in page
-    assert "- Table 2: Model: gpt-4.1. Questions of the generated wiki, n = 7 on each of 1 data sets.\n" in page
+    assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: synthetic wiki, n = 7.\n" in page
+    assert "- Table 2: Model: gpt-4.1. Questions of the synthetic wiki, n = 7 on each of 1 data sets.\n" in page
     told = ", ".join(f"{n} {outcome}" for outcome, n in counts_of(found).items() if n)
     assert f"{len(load_claims('treerare'))} claims: {told}." in page
 

@@ -80,8 +80,8 @@ def notebook(name): return "\n".join("".join(c["source"]) for c in json.loads((R
 
 @pytest.mark.long
 @pytest.mark.parametrize("name, words", [
-    ("rdr2/table3", ["Questions of the generated wiki", "no model was called"]),
-    ("searchr/table1", ["Questions of the generated wiki", "no model was called", "Questions per split: "])])
+    ("rdr2/table3", ["Questions of the synthetic wiki", "no model was called"]),
+    ("searchr/table1", ["Questions of the synthetic wiki", "no model was called", "Questions per split: "])])
 @pytest.mark.slow
 def test_a_page_of_sizes_says_whose_questions_it_counts(name, words, tmp_path):
     page = made(name, tmp_path).read_text(encoding="utf-8")

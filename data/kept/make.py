@@ -4,7 +4,7 @@ Run it with ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 
 the vectors name that instruction set (`treekit.utils.instruction_set`). The run in DIR has it, too: offline
 `treekit reproduce` sets it.
 
-Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
+Of the synthetic wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
 and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. And all vectors that the run has made,
 in files of their own; so move `vectors_*.npz` away before it, or those that nobody needs any more come along. Do this when the wiki's

@@ -28,7 +28,7 @@ from ..experiments.tables import MULTIHOP, PRINTED
 from ..figures.tables import PageCell, TablePage, html_page, markdown_page, span_of
 from ..figures.titles import question_source
 from ..papers.registry import find
-from ..scoring.statistics import bootstrap, contrast, holm, p_text
+from ..scoring.statistics import bootstrap, contrast, false_discovery, p_text
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import csv_text
 
@@ -76,7 +76,7 @@ def comparison_lines(
     methods = list(dict.fromkeys(m for m, _ in scores))
     costs = {line["method"]: line for line in cost_per_answer(spendings(results, scores), billed_as(results.model)[1])}
     tests = {m: _test(scores, sets, m, methods[0]) for m in methods[1:]}
-    adjusted = dict(zip(tests, holm([t["p"] for t in tests.values()])))
+    adjusted = dict(zip(tests, false_discovery([t["p"] for t in tests.values()])))
     wrong = {}
     for row in breakdown(results.rows):
         kinds = wrong.setdefault(row["method"], dict.fromkeys((*ERROR_KINDS, NOT_APPLICABLE), 0))
@@ -167,7 +167,7 @@ def shown_columns(line: dict) -> dict[str, str]:  # heading -> text
     return {
         "correct [95 %]": _interval(line["value"], line["low"], line["high"]),
         "difference [95 %]": _interval(line["difference"], line["difference_low"], line["difference_high"], sign=True),
-        "p (Holm)": p_text(line["adjusted"]),
+        "q": p_text(line["adjusted"]),
         "+/−": "" if line["gained"] is None else f"{line['gained']}/{line['lost']}",
         "calls": _number(line["calls"], 1), "sequential": _number(line["sequential"], 1), "tokens": _number(line["tokens"], 0),
         "cents": _number(line["cents"], 4),
@@ -201,7 +201,7 @@ def _aligned(rows):
 # %% ../../nbs/17_adapters/09_compare.ipynb #a831864b
 _LEGEND = (
     "correct: share of the gold answer that a reply says, mean over the data sets; failed questions count as 0. difference: to the first "
-    "row, on the same questions. p: paired sign flips, adjusted for the number of rows (Holm). +/−: questions with a better and a worse "
+    "row, on the same questions. q: p of paired sign flips, adjusted for the false discovery rate. +/−: questions with a better and a worse "
     "answer than the first row's.")
 _COSTS = "calls, sequential calls, tokens and cents: per question. sequential: calls that waited for one another, the critical path."
 _ERRORS = "Wrong answers by the first node that went wrong, for questions with annotated steps."

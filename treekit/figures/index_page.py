@@ -81,7 +81,7 @@ def _opening(found):
     what = ("treekit reruns every table and figure of five papers on tree-structured retrieval-augmented question answering, and compares "
             "each number with the printed one.")
     if models == ["simulated"]:
-        return (f"{what} In this run a simulated model answers questions about a generated wiki, so that it needs no key and no download. "
+        return (f"{what} In this run a simulated model answers questions about a synthetic wiki, so that it needs no key and no download. "
                 "Such a run shows how a method works, what it costs, and whether its mechanism can help under stated assumptions; it "
                 "neither confirms nor refutes a printed score. The findings on real questions and on the printed numbers need no model.")
     who = f"Here {', '.join(models)} answered." if models else "No model was called."

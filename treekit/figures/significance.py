@@ -11,7 +11,7 @@ from os.path import commonprefix
 
 from .cells import CellScores, name_and_run
 from ..scoring.metrics import METRIC_DIRECTIONS
-from ..scoring.statistics import holm, normal_p
+from ..scoring.statistics import false_discovery, normal_p
 
 # %% ../../nbs/16_figures/04_significance.ipynb #7860842b
 _DIFFERENCE = re.compile(r" (minus|over|vs) |^Rel\. Impr\.$")  # method names of differences and ratios of two rows
@@ -52,10 +52,10 @@ def best_cells(
     rows: list[dict],  # rows of a comparison
     kept: CellScores,  # scores of its cells; empty: the intervals are used
     value: str = "reproduced",  # or "published", which is not tested
-    level: float = 0.05,
+    level: float = 0.05,  # false discovery rate among all tests of the table
 ) -> dict:  # (group, method, dataset, metric) -> "best" or "tied"
     "Best cells of each column, by group, and cells that aren't significantly different from them."
-    columns, found = {}, {}
+    columns, found, tested = {}, {}, {}
     for r in rows:
         there = r[value] is not None and r[value] == r[value]
         if there and direction_of(r["method"], r["metric"]) != "none":
@@ -66,8 +66,9 @@ def best_cells(
         for r in own:
             key = r["group"], r["method"], r["dataset"], r["metric"]
             if r[value] == best[value]: found[key] = "best"
-            elif value == "reproduced" and (p := _p(best, r, kept)) is not None and p >= level: found[key] = "tied"
-    return found
+            elif value == "reproduced" and (p := _p(best, r, kept)) is not None: tested[key] = p
+    adjusted = dict(zip(tested, false_discovery(list(tested.values()))))
+    return found | {key: "tied" for key, q in adjusted.items() if q >= level}
 
 # %% ../../nbs/16_figures/04_significance.ipynb #7d0c11a3
 FEWEST = 30  # questions of a cell
@@ -80,8 +81,8 @@ def leads(
     level: float = 0.05,
 ) -> str:  # empty: nothing is significant, or there is nothing to compare
     """Finding of a comparison, as a title: in how many columns a variant of the method is significantly ahead of all others, or another
-    method of all its variants. p-values of all pairs of all columns are adjusted by Holm's method; cells of fewer than `FEWEST` questions
-    are left out."""
+    method of all its variants. p-values of all pairs of all columns are adjusted for the false discovery rate; cells of fewer than `FEWEST`
+    questions are left out."""
     columns = {}
     for r in rows:
         there = r["reproduced"] is not None and r["reproduced"] == r["reproduced"] and r["dataset"] != "AVG"
@@ -97,7 +98,7 @@ def leads(
             for other in theirs:
                 p, difference = _p(r, other, kept), r["reproduced"] - other["reproduced"]
                 if p is not None: pairs[key, r["method"], other["method"]] = p, difference
-    adjusted = dict(zip(pairs, holm([p for p, _ in pairs.values()])))
+    adjusted = dict(zip(pairs, false_discovery([p for p, _ in pairs.values()])))
     def better(key, own, other, sign):
         "Whether the difference of a pair is significant and has this sign, in the metric's direction."
         if (pair := (key, own, other)) not in pairs: return False

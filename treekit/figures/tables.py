@@ -27,7 +27,7 @@ from ..utils.atomic_write import write_whole
 # %% ../../nbs/16_figures/05_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "", "not run": ""}
-LEGEND = "**Bold**: the best of its column. ≈ and shaded: not significantly different from it (one paired test each, p ≥ .05)."
+LEGEND = "**Bold**: the best of its column. ≈ and shaded: not significantly different from it (paired tests, false discovery rate of 5 % over the table)."
 LEGEND_OF_VERDICTS = "✓ reproduced, ✗ outside, the printed number in brackets."
 HOW_CLAIMS_ARE_TESTED = (
     "Tests on the same questions, by p before any correction. The page of all claims corrects for their number (false discovery rate), so "
@@ -127,7 +127,7 @@ def what_was_run(
     def named(k):
         parts = (part for r in done for part in r[k].split(", "))  # an average has several
         return ", ".join(dict.fromkeys(filter(None, parts)))
-    world = "Questions of the generated wiki, about things that do not exist. " if is_synthetic_table(done) else ""
+    world = "Questions of the synthetic wiki, about things that do not exist. " if is_synthetic_table(done) else ""
     model = f"Model: {named('model')}." if named("model") else "No model was called."
     return (f"{model} {world}Passages: {named('corpus') or 'none'}. "
             f"n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")

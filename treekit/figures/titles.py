@@ -82,7 +82,7 @@ def question_source(
     data: str,  # of the profile
 ) -> str:
     "Description of the source of the questions."
-    if str(data).partition(":")[0] == "synthetic": return "questions of the generated wiki"
+    if str(data).partition(":")[0] == "synthetic": return "questions of the synthetic wiki"
     return "real questions that come with the kit" if data == "real" else f"questions of {Path(data).name!r}"
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90002

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['bootstrap', 'PairedTest', 'paired_test', 'mcnemar', 'wilson', 'resample_weights', 'Contrast', 'contrast', 'normal_p',
-           'one_sided', 'equivalence', 'questions_needed', 'p_text', 'holm', 'false_discovery', 'partial_conjunction',
+           'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery', 'partial_conjunction',
            'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area', 'mauve']
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #c26fcc6c
@@ -209,17 +209,6 @@ def p_text(
     if p is None or p != p: return ""
     least = 10 ** -digits
     return f"<{least:.{digits}f}" if p < least else f"{p:.{digits}f}"
-
-# %% ../../nbs/10_scoring/00_statistics.ipynb #1585e05c
-def holm(
-    ps: list[float],
-) -> list[float]:  # in the same order
-    "p-values adjusted for multiple testing (Holm 1979)."
-    out, worst = [0.0] * len(ps), 0.0
-    for rank, i in enumerate(sorted(range(len(ps)), key=lambda i: ps[i])):
-        worst = max(worst, min(1.0, (len(ps) - rank) * ps[i]))
-        out[i] = worst
-    return out
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #92f4a17a
 def false_discovery(

@@ -56,7 +56,7 @@ def by_sentence(
     return replace(question, paragraphs=sentences, supporting=supporting, meta={})
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #6d61e136
-UNITS = ("auto", "paragraphs", "sentences")  # unit of retrieval; auto: sentences, except for the generated wiki
+UNITS = ("auto", "paragraphs", "sentences")  # unit of retrieval; auto: sentences, except for the synthetic wiki
 
 def splits_sentences(
     P: Profile,

@@ -26,7 +26,7 @@ from ...experiments.results import Results, Scored, joined
 from ...experiments.run import run
 from ...experiments.tables import MULTIHOP, PRINTED
 from ..toq.evaluation import PRINTED_AS
-from ...scoring.statistics import bootstrap, contrast, holm
+from ...scoring.statistics import bootstrap, contrast, false_discovery
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #3572f24b
 @dataclass(frozen=True)
@@ -189,22 +189,23 @@ def quality_cells(
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #8874054d
 def against_best(
     cells: list[Scored],  # from `quality_cells`
-    level: float = 0.05,
+    level: float = 0.05,  # false discovery rate among all tests of the table
 ) -> list[Scored]:  # the same, with: place ("best", "as good", "worse"), difference (to the best), p, adjusted
     "Each row beside the best of its column."
-    out = []
+    placed, tests = [], []
     for d in dict.fromkeys(c["dataset"] for c in cells):
         column = [c for c in cells if c["dataset"] == d]
-        best, tests = max(column, key=lambda c: c["value"]), []
+        best = max(column, key=lambda c: c["value"])
         for c in column:
             groups = [[(own[q] - best.scores[s][q]) / len(c.scores) for q in own] for s, own in c.scores.items()]
+            placed.append(c)
             tests.append(None if c is best else contrast(groups))
-        adjusted = iter(holm([t.p for t in tests if t]))
-        for c, t in zip(column, tests):
-            p = next(adjusted) if t else None
-            out.append(c | dict(place="best" if t is None else "worse" if p < level else "as good", difference=t.value if t else None,
-                                p=t.p if t else None, adjusted=p))
-    return out
+    adjusted = iter(false_discovery([t.p for t in tests if t]))
+    def beside(test):
+        if test is None: return dict(place="best", difference=None, p=None, adjusted=None)
+        q = next(adjusted)
+        return dict(place="worse" if q < level else "as good", difference=test.value, p=test.p, adjusted=q)
+    return [c | beside(test) for c, test in zip(placed, tests)]
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #e3b3d8ef
 def cost_rows(
