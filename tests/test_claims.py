@@ -587,7 +587,7 @@ def test_failed_questions_judge_no_claim(tmp_path):
 
 def test_saved_claims_are_read_back_and_shown_where_a_clone_has_no_scores(tmp_path):
     from treekit.config import kit_path
-    from treekit.figures.claims_page import claim_line, save_claims, saved_claims, scores_are_complete
+    from treekit.figures.claims_page import CLAIM_SOURCES, claim_line, claims_of_run, save_claims, saved_claims, source_of_claims
     folder = kit_path("figures", "offline")
     made = saved_claims(folder, "toq")
     assert len(made) == len(load_claims("toq")) and {v.outcome for v in made} > {"supported", "inconclusive"}
@@ -595,4 +595,10 @@ def test_saved_claims_are_read_back_and_shown_where_a_clone_has_no_scores(tmp_pa
     again = saved_claims(tmp_path, "toq")
     assert [claim_line(v) for v in again] == [claim_line(v) for v in made]
     assert [v.n_to_decide for v in again] == [v.n_to_decide for v in made]
-    assert not scores_are_complete(tmp_path, "toq") and saved_claims(tmp_path, "arise") == []
+    assert saved_claims(tmp_path, "arise") == []
+    scores, saved, intervals = CLAIM_SOURCES
+    assert (source_of_claims(tmp_path, "toq"), source_of_claims(tmp_path, "arise")) == (saved, intervals)
+    assert [claim_line(v) for v in claims_of_run(tmp_path, "toq")] == [claim_line(v) for v in made]
+    (tmp_path / "toq/table2_scores.jsonl").touch()  # a table of one's own run: figures never have scores, and don't hide it
+    assert source_of_claims(tmp_path, "toq") == scores
+    assert {v.outcome for v in claims_of_run(tmp_path, "toq")} == {"not run", "needs people"}

@@ -369,23 +369,22 @@ def claims(paper, profile, out, as_json):
       treekit claims                        all papers
       treekit claims arise --profile openai
 
-    Reads the tables that `reproduce` has written, and calls no model. If every table has the scores of its questions, the tests are
-    paired, and claims.csv, .md and .html are written there. Tables that come with a clone have no scores: then the outcomes in the
-    claims.csv next to them are shown. Without either, the cells' intervals decide, and nothing is written.
+    Reads the tables that `reproduce` has written, calls no model and writes nothing. Tests are paired where a table has the scores of
+    its questions. A clone has no such scores: the outcomes in its claims.csv are shown. Without either, the cells' intervals decide.
+    `treekit reproduce PAPER/claims` writes the outcomes as a table.
     """
-    from treekit.figures.claims import judge_claims
-    from treekit.figures.claims_page import save_claims, saved_claims, scores_are_complete, summary_of
+    from treekit.figures.claims import load_claims
+    from treekit.figures.claims_page import CLAIM_SOURCES, claims_of_run, source_of_claims, summary_of
     if not out: choose("profile", profile, {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names()))
     if out and not Path(out).is_dir(): absent("folder", out, Path.is_dir)
     folder = Path(out or root() / "figures" / profile)
-    paired = scores_are_complete(folder, paper)
-    saved = [] if paired else saved_claims(folder, paper)
-    verdicts = saved or judge_claims(folder, paper)
+    verdicts = claims_of_run(folder, paper)
     _show_claims(verdicts, as_json)
-    if paired: save_claims(verdicts, folder / paper, f"Claims of {paper or 'the papers'}, published and reproduced")
-    where = f"{os.path.relpath(folder / paper)}/claims.md" if paired else "the saved claims.csv of each paper, where nothing was written"
-    if not (paired or saved): where = "the intervals of cells, since the scores of single questions are missing: run `treekit reproduce`"
-    if not as_json: click.echo(f"\n{summary_of(verdicts)}\n  from {where}")
+    if as_json: return
+    click.echo(f"\n{summary_of(verdicts)}")
+    names = list(dict.fromkeys(c.paper for c in load_claims(paper)))
+    for told in CLAIM_SOURCES:
+        if own := [name for name in names if source_of_claims(folder, name) == told]: click.echo(f"  from {told}: {', '.join(own)}")
 
 def _show_claims(verdicts, as_json):
     "The claims on the terminal, one line each."

@@ -13,8 +13,7 @@ from pathlib import Path
 from textwrap import shorten
 
 from ...figures.cells import name_and_run
-from ...figures.claims import judge_claims
-from ...figures.claims_page import saved_claims
+from ...figures.claims_page import claims_of_run
 from ...figures.costplots import label_points, numbered_names
 from ...figures.plots import PAGE, house_style, is_narrow, legend_below
 from ...figures.style import OUTCOMES, role_colour, shown_name
@@ -115,11 +114,6 @@ def _factor_of(contrast, of, usual):
     named = [metric for metric in of if metric in contrast.partition(":")[0]]
     return of[max(named, key=len)] if named else usual
 
-def _verdicts(folder, paper):
-    "Verdicts on a paper's claims. A clone has no scores of single questions; then they are those that were saved beside the tables."
-    ran = any(Path(folder, paper).glob("*_scores.jsonl"))
-    return not ran and saved_claims(folder, paper) or judge_claims(folder, paper)
-
 def claim_effects(
     folder: Path | str,  # figures/<profile>
 ) -> list[dict]:  # paper, id, statement, contrast, outcome, would_be (with more questions), printed, effect, low, high (percent points)
@@ -127,7 +121,7 @@ def claim_effects(
     found = []
     for paper in papers():
         of, usual = _factors(paper)
-        for v in _verdicts(folder, paper.name):
+        for v in claims_of_run(folder, paper.name):
             if v.outcome not in TESTED or v.same_as or None in (v.difference, v.low, v.high): continue
             if (factor := _factor_of(v.weakest, of, usual)) is None: continue
             found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest,
