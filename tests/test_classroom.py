@@ -285,3 +285,21 @@ def test_a_small_mistake_is_one():
     code = "def f(a, b):\n    return a + b if a < b and a in (1, 2) else 3"
     made = {changed(code, Random(n)) for n in range(60)}
     assert len(made) == 7 and code not in made  # +, <, and, in, 1, 2, 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
+def test_a_killed_release_leaves_no_process_and_the_next_one_no_folder(released, tmp_path, kind):
+    c = copy_of(released, tmp_path)
+    shutil.rmtree(c.folder / "private" / "worlds", ignore_errors=True)
+    where = ["--course", str(c.folder), "--sources", str(c.sources)]
+    command = [sys.executable, "-m", "treekit", "course", "release", A, "--jobs", "2", *where]
+    first, until = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT), time.monotonic() + 60
+    children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
+    while time.monotonic() < until and first.poll() is None and len(children.read_text().split()) < 3: time.sleep(0.01)
+    assert first.poll() is None and list(c.private().glob(".staging*"))
+    first.send_signal(kind)
+    first.communicate(timeout=30)  # workers hold the pipe open
+    assert first.returncode == -kind
+    release_assignment(c, A, progress=False)
+    assert not list(c.private().glob(".staging*"))

@@ -403,3 +403,12 @@ def test_a_malformed_address_gets_a_reply(verb, address, capsys):
             client.sendall(head.encode())
             assert re.match(rb"HTTP/1\.\d 4\d\d ", client.recv(100))
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_body_nested_too_deeply_is_the_readers_fault():
+    with ServedExplorer(ExplorerAPI(Store())) as served:
+        port, body = served.server.server_port, "[" * 50_000 + "]" * 50_000
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            heads = f"Host: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\nContent-Length: {len(body)}"
+            client.sendall(f"POST /api/fork HTTP/1.1\r\n{heads}\r\n\r\n{body}".encode())
+            assert client.recv(100).startswith(b"HTTP/1.0 400 ")

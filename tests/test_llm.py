@@ -173,6 +173,11 @@ def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
 
 
+@pytest.mark.parametrize("address", ["http://1.2.3.999/v1", "http://☃.invalid/v1", "http://[::1/v1", "http://gpu:99999/v1"])
+def test_an_address_that_none_can_have_is_one_line(address):
+    with pytest.raises(UsageError, match="the endpoint should be a URL such as"): OpenAIClient("m", address, KEY)
+
+
 def test_only_the_profiles_own_key_is_sent(server, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"): monkeypatch.setenv(name, f"sk-leak-{name}")
     run(OpenAIClient("m", server.url))

@@ -7,7 +7,7 @@ __all__ = ['Source', 'source_of_assignment', 'world_of', 'share_answered', 'rele
            'release_assignment']
 
 # %% ../../nbs/21_classroom/07_release.ipynb #62dc08d7
-import contextlib, hashlib, io, json, re, shutil, tempfile
+import contextlib, hashlib, io, json, re, shutil
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from .student_corpora import answered, first_by_bm25, generate_corpus
 from .. import __version__
 from ..config import UsageError, set_variables
 from ..utils.instruction_set import one_thread
+from ..utils.process_identity import exit_with_parent, temp_dir
 
 # %% ../../nbs/21_classroom/07_release.ipynb #bf8133ee
 @dataclass(frozen=True)
@@ -164,6 +165,7 @@ def _staged(course, assignment, student, staging):
 
 def _prepared(course, assignment, required):
     "Prepare a process for many students: run the source."
+    exit_with_parent()
     _known.update(required)
     source_of_assignment(course, assignment)
 
@@ -218,7 +220,7 @@ def release_assignment(
     students = students or course.students()
     folder = course.release(assignment)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".staging-", dir=course.private()) as staging:
+    with temp_dir(course.private("staging")) as staging:
         _for_each(_staged, course, assignment, students, jobs, "release", progress, staging)
         for s in students: _moved(Path(staging, s), folder / s)
     return [folder / s for s in students]

@@ -103,7 +103,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             return self.tell(408, dict(error="the request did not come to its end"))
         def work(path):
             try: wish = json.loads(body or b"{}")
-            except ValueError: raise UsageError("what is to be done comes as JSON") from None
+            except (ValueError, RecursionError): raise UsageError("what is to be done comes as JSON") from None
             return self.api.post(path, wish)
         return self.answer(work)
 

@@ -295,7 +295,8 @@ class ServerConnection:
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not is_openai: client.organization = client.project = None  # the environment's are OpenAI's
             return client
-        ready = [connect()]  # now, so that the first call doesn't wait for it
+        try: ready = [connect()]  # now, so that the first call doesn't wait for it
+        except httpx2.InvalidURL as e: raise UsageError(f"the endpoint should be a URL such as http://localhost:8000/v1 ({e})") from None
         self.client = PerLoop(lambda: ready.pop() if ready else connect())  # the running event loop's `AsyncOpenAI`
 
     async def get(self, path: str) -> str:
