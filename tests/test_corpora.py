@@ -1,6 +1,6 @@
 "Corpora that lie on disk: passages, vectors, indexes. Small twins of `benchmarks/test_corpora.py`, which has a million."
 
-import json, os, signal, sqlite3, subprocess, sys, time
+import json, os, random, signal, sqlite3, subprocess, sys, time
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,12 +10,12 @@ import pytest
 
 import corpus_worker as worker
 from treekit.config import EXTRAS, Profile, UsageError, load_profile
-from treekit.core.types import Question
+from treekit.core.types import Passage, Question
 from treekit.corpora.documents import tree_of
 from treekit.corpora.corpus_hash import Passages, corpus_hash
 from treekit.corpora.lookup import Documents
 from treekit.corpora.passage_store import PassageStore, import_passages
-from treekit.corpora.tree_store import build as build_trees
+from treekit.corpora.tree_store import TreeStore, build as build_trees
 from treekit.retrieval import faiss_index, vectors
 from treekit.retrieval.factory import vector_search_for, retriever_for, describe_retrieval
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
@@ -52,6 +52,39 @@ def test_a_corpus_in_a_file_is_the_corpus(place):
     assert len(store) == N and store.fingerprint == corpus_hash(list(passages)) and Passages.of(store) is store
     assert store[7] == passages[7] and store[-1].id == f"wiki:{N}" and store[10:14] == list(passages[10:14])
     with pytest.raises(IndexError): store[N]
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    "A passage store and a tree store of 100 entries each."
+    folder = tmp_path_factory.mktemp("stores")
+    passages = [Passage(f"p{i}", f"Title {i}", f"Text {i}: é, and {i * i} words.") for i in range(100)]
+    trees = [tree_of(dict(id=f"t{i}", title=f"Title {i}", text=f"Text {i}.\n\nAnd {i * i} words.")) for i in range(100)]
+    return import_passages(passages, folder / "w.passages", progress=False), build_trees(trees, folder / "w.trees", progress=False)
+
+
+@pytest.mark.parametrize("kind", [PassageStore, TreeStore])
+def test_a_flipped_byte_of_a_store_is_one_line_or_changes_nothing(stores, tmp_path, kind):
+    "In the headers of file and pages, and anywhere else: never another exception, another passage or another tree."
+    store = next(s for s in stores if isinstance(s, kind))
+    whole, content, path, rng = store.path.read_bytes(), list(store), tmp_path / "flipped", random.Random(5)
+    spots = [*range(18, 72), *(page + rng.randrange(12) for page in range(0, len(whole), 4096)), *rng.sample(range(len(whole)), 150)]
+    lines = 0
+    for at in spots:
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1:])
+        try: assert list(kind(path)) == content, at
+        except UsageError as e: lines += "\n" not in str(e) and path.name in str(e)
+        else: lines += 1
+    assert lines == len(spots)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("old, new", [(b"Text 7:", b"Text 8:"), (b"Text 9: \xc3", b"Text 9: \xff")])
+def test_a_question_over_a_flipped_passage_store_ends_in_one_line(stores, tmp_path, treekit_, old, new):
+    path = tmp_path / "flipped.passages"
+    path.write_bytes(stores[0].path.read_bytes().replace(old, new))
+    code, out = treekit_("ask", "What is Title 7?", "--set", f"corpus={path}")
+    assert code == 2 and out.count("\n") == 1 and "flipped.passages" in out and "can't be used" in out, out
 
 
 def test_exact_search_on_disk_is_exact(place, truth):

@@ -1,5 +1,5 @@
 "Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
-import csv
+import csv, json
 from dataclasses import dataclass
 
 import pytest
@@ -12,6 +12,7 @@ from treekit.core.method import Prediction
 from treekit.core.prompts import CallFailed, Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.types import Passage, Question
+from treekit.experiments.cassettes import calls_in
 from treekit.experiments.execution import GIVE_UP
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
@@ -83,20 +84,22 @@ def test_a_claim_is_not_decided_by_failures():
 @pytest.mark.long
 def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_path):  # noqa: F811
     server.script(faults=[dict(kind="400", match="film number [35]\\?", times=999, message="odd request")])
-    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--n", "12")
-    code, out, err = inside("reproduce", "treerare/table1", *words, "--budget", "none", cwd=clone)
+    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--n", "12")
+    mine = dict(cwd=clone, LAB_KEY="x")  # who replays or verifies needs no key
+    code, out, err = inside("reproduce", "treerare/table1", *words, "--budget", "none", **mine)
     assert code == 1 and f"    2 × {REFUSED}" in out, out + err
     [table] = (clone / "figures").glob("local*/treerare/table1.csv")
     with open(table, newline="") as f: ran = [r for r in csv.DictReader(f) if r["reproduced"]]
     assert ran and all(REFUSED in r["reason"] and r["verdict"] == "not comparable" for r in ran)
     count = server.count
     tape = tmp_path / "some.cassette"
-    code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=clone)
+    code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--json", **mine)
     assert code == 0 and server.count == count, out + err
+    assert json.loads(out)["calls"] == calls_in(tape)  # the number that a report states and `verify` compares; failures are no calls
     code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home"))
     assert code == 1 and "2 questions failed" in out, out + err
     assert (tmp_path / "out/treerare/table1.csv").read_bytes() == table.read_bytes()
-    code, out, err = inside("reproduce", "treerare/table1", *words, cwd=clone)  # they are tried again
+    code, out, err = inside("reproduce", "treerare/table1", *words, **mine)  # they are tried again
     assert code == 1 and server.count == count + 2
 
 

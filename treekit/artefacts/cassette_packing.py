@@ -61,7 +61,7 @@ def pack_run(
 def _replayed(folder, file, path, what, profile, questions, given, sets):
     "Replay artefacts from the store, and pack the data that they read; returns the number of calls."
     from treekit.store.run_store import Store
-    from treekit.experiments.cassettes import what_was_read
+    from treekit.experiments.cassettes import calls_in, what_was_read
     from treekit.artefacts.catalog import Failed
     from treekit.artefacts.reproduce import reproduce_all
     many, ids = chosen_questions(questions)
@@ -77,7 +77,7 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     keys, *seen = what_was_read(read)
     if not keys: raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
     _write_cassette(file, whole, keys, seen, noted, dict(what=list(what), profile=profile, given=given, sets=sets, questions=ids))
-    return len(keys)
+    return calls_in(file)
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #e5a30d7c
 def _write_cassette(file, whole, keys, seen, noted, about):

@@ -21,7 +21,7 @@ from .html import from_html
 from .markdown import from_markdown
 from .wikitext import from_wikitext
 from .articles import Article
-from .passage_store import check_file, checkpoint_log
+from .passage_store import check_file, checkpoint_log, damaged, readable
 from ..utils.process_identity import exit_with_parent
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #02db2b66
@@ -177,7 +177,9 @@ def _write(db, before, at, results):
         db.executemany(update, sorted(counts.items()))
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #1d4e1eeb
-def _checked(path): check_file(path, _ID, _VERSION, "tree store")
+_KIND = "tree store"
+
+def _checked(path): check_file(path, _ID, _VERSION, _KIND)
 
 def _opened(path, about):
     "Open the store for writing, new or existing."
@@ -211,10 +213,11 @@ def _source(source, options):
 
 def _cores(): return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
+def _line(id, text): return f"{id}\n".encode() + text + b"\n\n"
+
 def _fingerprint(db):
     digest = hashlib.sha256()
-    for id, tree in db.execute("SELECT id, tree FROM documents ORDER BY number"):
-        digest.update(f"{id}\n".encode() + zlib.decompress(tree) + b"\n\n")
+    for id, tree in db.execute("SELECT id, tree FROM documents ORDER BY number"): digest.update(_line(id, zlib.decompress(tree)))
     return digest.hexdigest()
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #3d33ba57
@@ -231,7 +234,7 @@ def build(
     from tqdm.auto import tqdm
     source, about = _source(source, options)
     workers = workers or (_cores() if isinstance(source, Path) else 1)
-    with closing(_opened(path, about)) as db:
+    with readable(Path(path), _KIND), closing(_opened(path, about)) as db:
         if not db.execute("SELECT 1 FROM about WHERE key = 'fingerprint'").fetchone():
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
             place = db.execute("SELECT value FROM about WHERE key = 'at'").fetchone()[0]
@@ -262,7 +265,11 @@ class TreeStore:
         self.fingerprint = fingerprint[0]  # of ids and trees in order
 
     def _one(self, sql, *values):
-        with self._lock: return self._db.execute(sql, values).fetchone()
+        with self._lock, readable(self.path, _KIND): return self._db.execute(sql, values).fetchone()
+
+    def _text(self, packed):
+        try: return zlib.decompress(packed)
+        except (zlib.error, TypeError) as e: raise damaged(self.path, _KIND, e) from None
 
     def __len__(self): return self._one("SELECT COUNT(*) FROM documents")[0]
     def __repr__(self): return f"TreeStore({len(self):,} documents)"
@@ -270,7 +277,7 @@ class TreeStore:
     def get(self, id: str) -> DocumentTree | None:
         "Tree with an id."
         row = self._one("SELECT id, tree FROM documents WHERE id = ?", id)
-        return row and from_text(zlib.decompress(row[1]).decode(), row[0])
+        return row and from_text(self._text(row[1]).decode(), row[0])
 
     def find(self, title: str) -> DocumentTree | None:
         "Tree with a title, following redirects."
@@ -284,8 +291,13 @@ class TreeStore:
             name = next((row[0] for row in targets if row), "")
 
     def __iter__(self) -> Iterator[DocumentTree]:
-        "Iterate over all trees in order."
-        for id, tree in self.packed(): yield from_text(zlib.decompress(tree).decode(), id)
+        "Iterate over all trees in order. Raises a `UsageError` at the end if they are not those of the fingerprint."
+        digest = hashlib.sha256()
+        for id, tree in self.packed():
+            digest.update(_line(id, text := self._text(tree)))
+            yield from_text(text.decode(), id)
+        if digest.hexdigest() != self.fingerprint: raise damaged(self.path, _KIND, "its trees are not those of its fingerprint")
+
     def packed(self) -> Iterator[tuple[str, bytes]]:
         "Iterate over ids and stored trees in order: `to_text`, compressed by zlib."
         number = 0
@@ -295,13 +307,13 @@ class TreeStore:
     @property
     def counts(self) -> dict[str, int]:
         "Number of pages by outcome: documents, and skips by reason."
-        with self._lock:
+        with self._lock, readable(self.path, _KIND):
             documents = self._db.execute("SELECT COUNT(*) FROM documents").fetchone()[0]
             return {"documents": documents, **dict(self._db.execute("SELECT reason, n FROM counts ORDER BY reason"))}
 
     def skips(self) -> Iterator[tuple[str, str]]:
         "Titles and reasons of skipped pages, without redirects and other namespaces."
-        with self._lock: rows = self._db.execute("SELECT title, reason FROM skips ORDER BY rowid").fetchall()
+        with self._lock, readable(self.path, _KIND): rows = self._db.execute("SELECT title, reason FROM skips ORDER BY rowid").fetchall()
         return iter(rows)
 
     def close(self): self._db.close()

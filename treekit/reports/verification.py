@@ -16,7 +16,7 @@ from ..config import (
     RENAMED_SETTINGS, RENAMED_SOURCES)
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
-from ..experiments.cassette_settings import ASKING
+from ..experiments.cassette_settings import ONLY_FOR_CALLS
 from ..experiments.cassettes import about_cassette, calls_in
 from ..artefacts.catalog import inventory, runnable
 from .archive import SUMS, read_archive, sha256
@@ -166,7 +166,7 @@ def cassette_differences(
     way, left = about.get("given", {}) | about.get("sets", {}), about.get("left_out", [])
     try: usual = vars(load_profile(about.get("profile", "offline")))
     except UsageError: usual = {}
-    skipped = {*ASKING, *left, *(["data"] if "data" in about else [])}
+    skipped = {*ONLY_FOR_CALLS, *left, *(["data"] if "data" in about else [])}
     for a in (a for a in report["artefacts"] if a["name"] in said["what"] or a.get("code") == 0):
         if a["name"] not in said["what"]: found.append(f"{a['name']}: ended well, and isn't in the cassette")
         given = current_settings(a.get("given") or {})
