@@ -203,6 +203,7 @@ def test_settings_lose_their_places(tmp_path):
     (tmp_path / "q.jsonl").write_text("")
     assert placeless(str(tmp_path / "q.jsonl")) == "q.jsonl" and placeless("https://u:p@gpu.lab.edu:8000/v1?key=1") == "a server"
     assert placeless("google/t5_xxl_true_nli_mixture") == "google/t5_xxl_true_nli_mixture"
+    assert placeless("TMP/models/tiny") == "tiny" and placeless("HF_HOME/tiny") == "tiny" and placeless("BAAI/bge-m3") == "BAAI/bge-m3"
     assert placeless(r"C:\me\wiki.trees") == "wiki.trees"
     assert placeless("~/prompts.toml") == "prompts.toml" and placeless(None) is None and placeless("synthetic:1000") == "synthetic:1000"
 

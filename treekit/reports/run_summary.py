@@ -19,7 +19,7 @@ from ..explorer.runs import OpenRun
 from ..figures.claims import CLAIM_OUTCOMES, judge_claims, load_claims
 from ..figures.verdicts import count_verdicts
 from ..artefacts.build_cache import command_of, read_record, written
-from ..artefacts.reproduce import cleaned, said_on_top
+from ..artefacts.reproduce import FOLDER_NAMES, cleaned, said_on_top
 
 # %% ../../nbs/23_reports/02_run_summary.ipynb #dab12179
 def placeless(
@@ -29,7 +29,8 @@ def placeless(
     if not isinstance(value, str): return value
     if re.match(r"\w+://", value): return "a server"
     if "/" not in value and "\\" not in value: return value
-    here = value.startswith(("/", "~", ".")) or "\\" in value or re.match(r"[A-Za-z]:", value) or Path(value).exists()
+    named = value.partition("/")[0] in FOLDER_NAMES  # as in the record of a run
+    here = named or value.startswith(("/", "~", ".")) or "\\" in value or re.match(r"[A-Za-z]:", value) or Path(value).exists()
     return re.split(r"[/\\]", value.rstrip("/\\"))[-1] if here else cleaned(value)
 
 # %% ../../nbs/23_reports/02_run_summary.ipynb #70bfe034
