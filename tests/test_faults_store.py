@@ -1,5 +1,5 @@
 "Blows to the store: a full disk, a lock, a kill, a fork, an end without a word. Nothing that was answered is lost or paid twice."
-import asyncio, collections, json, os, random, signal, sqlite3, subprocess, sys, textwrap, threading, time, zlib
+import asyncio, collections, json, os, random, shutil, signal, sqlite3, subprocess, sys, textwrap, threading, time, zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +89,20 @@ def test_on_a_disk_that_is_full_already_nothing_is_paid(server, small_disk):
     leave(500_000)
     with pytest.raises(StoreFailed, match="less than 4 MB are left"): go(server, path, 20)
     assert server.count == 0
+
+
+def test_a_store_that_is_removed_stops_the_run(server, tmp_path):
+    "Its answers could be read by nobody, and would be paid again."
+    path = tmp_path / "home" / "s.sqlite"
+    server.script(latency=0.05)
+    def remove():
+        while server.count < 40: time.sleep(0.005)
+        shutil.rmtree(path.parent, ignore_errors=True)  # a file may be made in it meanwhile
+    remover = threading.Thread(target=remove)
+    remover.start()
+    with pytest.raises(StoreFailed, match="was moved or removed while this ran|can't be opened") as failed: go(server, path, 150)
+    remover.join()
+    assert "\n" not in str(failed.value) and 40 <= server.count < 200
 
 
 @pytest.mark.parametrize("threaded", [False, True])

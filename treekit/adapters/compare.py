@@ -201,8 +201,8 @@ def _aligned(rows):
 # %% ../../nbs/17_adapters/09_compare.ipynb #a831864b
 _LEGEND = (
     "correct: share of the gold answer that a reply says, mean over the data sets; failed questions count as 0. difference: to the first "
-    "row, on the same questions. q: p of paired sign flips, adjusted for the false discovery rate. +/−: questions with a better and a worse "
-    "answer than the first row's.")
+    "row, on the same questions. q: p of paired sign flips, adjusted for the false discovery rate. +/−: questions with a better and a "
+    "worse answer than the first row's.")
 _COSTS = "calls, sequential calls, tokens and cents: per question. sequential: calls that waited for one another, the critical path."
 _ERRORS = "Wrong answers by the first node that went wrong, for questions with annotated steps."
 

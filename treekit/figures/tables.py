@@ -27,7 +27,8 @@ from ..utils.atomic_write import write_whole
 # %% ../../nbs/16_figures/05_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "", "not run": ""}
-LEGEND = "**Bold**: the best of its column. ≈ and shaded: not significantly different from it (paired tests, false discovery rate of 5 % over the table)."
+LEGEND = ("**Bold**: the best of its column. ≈ and shaded: not significantly different from it (paired tests, false discovery rate "
+          "of 5 % over the table).")
 LEGEND_OF_VERDICTS = "✓ reproduced, ✗ outside, the printed number in brackets."
 HOW_CLAIMS_ARE_TESTED = (
     "Tests on the same questions, by p before any correction. The page of all claims corrects for their number (false discovery rate), so "

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SALVAGE', 'BUSY', 'DISK_FULL', 'StoreFailed', 'relative', 'sqlite_code', 'is_damage', 'damaged_file', 'explain_error',
-           'disk_full', 'report_skipped']
+           'file_gone', 'disk_full', 'report_skipped']
 
 # %% ../../nbs/04_store/03_errors.ipynb #3e1f0a03
 import os, sqlite3
@@ -62,6 +62,12 @@ def explain_error(
     cause, remedy = _CAUSES[sqlite_code(error)]
     if is_damage(error): return StoreFailed(f"the store {Path(path).name!r} is damaged; {SALVAGE.format(file=relative(path))}")
     return StoreFailed(f"the store {Path(path).name!r} can't be written: {cause}; {remedy}")
+
+def file_gone(
+    path: Path | str,  # of the store
+) -> StoreFailed:
+    "Error for a store whose file was moved or removed during the run."
+    return StoreFailed(f"the store {Path(path).name!r} was moved or removed while this ran: put it back, {_RESUME}")
 
 def disk_full(
     path: Path | str,  # of the store

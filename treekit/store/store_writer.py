@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from .errors import BUSY, DISK_FULL, disk_full, explain_error, sqlite_code
+from .errors import BUSY, DISK_FULL, disk_full, explain_error, file_gone, sqlite_code
 from ..utils.notices import notify
 
 # %% ../../nbs/04_store/05_store_writer.ipynb #e7cb0c42
@@ -168,7 +168,7 @@ class WriterThread:
         began, reported = time.monotonic(), False
         while True:
             try:
-                if not self.db: self.db = sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
+                if not self.db: self.db = self._connected()
                 self.db.execute("PRAGMA synchronous=NORMAL")
                 with self.buffer.transaction(self.db, self.lock): return [job.write(self.db) for job in jobs]
             except sqlite3.OperationalError as e:
@@ -177,6 +177,10 @@ class WriterThread:
                 if waited > 10 and not reported:
                     reported = True
                     notify(f"another process holds the lock of {Path(self.path).name!r}: no call is made until it lets go")
+
+    def _connected(self):
+        place = f"{Path(self.path).as_uri()}?mode=rw"  # never a new file where one was removed
+        return sqlite3.connect(place, uri=True, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False)
 
     def _handle_error(self, jobs, error):
         "Find out whether a job or the store is at fault. Nothing of these jobs is written."
@@ -192,13 +196,14 @@ class WriterThread:
             for job in jobs: job.finish(error=failed)
 
     def _with_reserve(self, jobs):
-        "Jobs that may be written. Without disk space for a reply, those that start a call fail."
+        "Jobs that may be written. Without a file, or disk space for a reply, those that start a call fail."
         if not any(job.starts_call for job in jobs): return jobs
+        refused = None if self.path == ":memory:" or os.path.exists(self.path) else file_gone(self.path)
         try: self.reserve.acquire()
-        except OSError:
-            for job in jobs: job.starts_call and job.finish(error=disk_full(self.path, RESERVE))
-            return [job for job in jobs if not job.starts_call]
-        return jobs
+        except OSError: refused = refused or disk_full(self.path, RESERVE)
+        if not refused: return jobs
+        for job in jobs: job.starts_call and job.finish(error=refused)
+        return [job for job in jobs if not job.starts_call]
 
     def end(self):
         "Write the queue and end the thread. Reports replies that could not be written."

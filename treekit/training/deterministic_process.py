@@ -51,7 +51,7 @@ class _Workshop:
 def _run(jobs, reply, env, folder):
     "Run a batch in a forked process. Returns the exit code."
     import torch
-    torch.set_num_threads(1)  # renews PyTorch's thread pool after the fork: several threads at once, as transformers loads weights, must not
+    torch.set_num_threads(1)  # renews PyTorch's thread pool after the fork; in several threads at once, as models are loaded, it fails
     replace_environment(env)
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

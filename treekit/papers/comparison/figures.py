@@ -37,7 +37,8 @@ def save_both(
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #cc4c3e77
 PLACES = {"best": " ●", "as good": " ○", "worse": ""}
-PLACES_LEGEND = "● the best of the column; ○ not significantly worse (paired sign flips, false discovery rate of 5 % over the table); – not run."
+PLACES_LEGEND = ("● the best of the column; ○ not significantly worse (paired sign flips, false discovery rate of 5 % over the table); "
+                 "– not run.")
 
 def quality_table(
     cells: list[dict],  # from `treekit.papers.comparison.evaluation.against_best`
