@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ..config import run_options
+from ..experiments.cassette_settings import ONLY_FOR_CALLS
 from ..papers.plugin import discover
 
 # %% ../../nbs/16_figures/01_titles.ipynb #8fdc86a9
@@ -87,9 +88,9 @@ def question_source(
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90002
 def run_command_options() -> dict:  # profile, n, seed, data and settings by name; empty: defaults, or a notebook that was run manually
-    "Options of the `treekit reproduce` command that runs this notebook, without the endpoint."
-    # without it, pages contain no host names, and a replay gives the same page
-    return {k: v for k, v in run_options().command.items() if k != "endpoint"}
+    "Options of the `treekit reproduce` command that runs this notebook, without those that only calls to a server need."
+    # so that pages contain no host names, and a replay, which calls no server, gives the same page
+    return {k: v for k, v in run_options().command.items() if k not in ONLY_FOR_CALLS}
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def changed_settings() -> str:  # empty if none is changed
