@@ -9,7 +9,7 @@ __all__ = ['CHECKLIST_ANSWERS', 'ChecklistLine', 'checked_facts', 'acm_answers',
 import re
 from typing import NamedTuple
 
-from ..figures.claims import CLAIM_OUTCOMES
+from ..figures.claims import CLAIM_OUTCOMES, TESTED_OUTCOMES
 
 # %% ../../nbs/23_reports/03_checklist.ipynb #67cb28ec
 CHECKLIST_ANSWERS = ("yes", "partly", "no", "not applicable", "for people")
@@ -89,7 +89,7 @@ def neurips_answers(
 ) -> list[ChecklistLine]:
     "Answers to NeurIPS's sixteen questions."
     v, c, judged = f["verdicts"], f["claims"], sum(f["claims"].values())
-    tested = c["supported"] + c["contradicted"] + c["inconclusive"]
+    tested = sum(c[k] for k in TESTED_OUTCOMES)
     hashed = f"{f['hashes']} modules and data files by SHA-256, {f['packages']} packages by version"
     money = "none" if f["dollars"] and not any(f["dollars"]) and None not in f["dollars"] else (
         "unknown in part" if None in f["dollars"] or not f["dollars"] else f"{sum(f['dollars']):.2f} dollars")

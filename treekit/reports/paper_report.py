@@ -83,7 +83,6 @@ def _artefacts(claim):
     names = [title_of(claim.paper, a).partition(", ")[2].partition(":")[0] for a in claim.artefact.split("|") if a]
     return ", ".join(names) or "none has such cells"
 
-
 def _claims(verdicts):
     "Tables of the tested claims, of their results, and of the claims that were not tested."
     tested = [v for v in verdicts if v.outcome in TESTED_OUTCOMES]

@@ -198,7 +198,7 @@ class WriterThread:
     def _with_reserve(self, jobs):
         "Jobs that may be written. Without a file, or disk space for a reply, those that start a call fail."
         if not any(job.starts_call for job in jobs): return jobs
-        refused = None if self.path == ":memory:" or os.path.exists(self.path) else file_gone(self.path)
+        refused = None if os.path.exists(self.path) else file_gone(self.path)
         try: self.reserve.acquire()
         except OSError: refused = refused or disk_full(self.path, RESERVE)
         if not refused: return jobs

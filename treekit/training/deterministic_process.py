@@ -51,7 +51,7 @@ class _Workshop:
 def _run(jobs, reply, env, folder):
     "Run a batch in a forked process. Returns the exit code."
     import torch
-    torch.set_num_threads(1)  # renews PyTorch's thread pool after the fork; in several threads at once, as models are loaded, it fails
+    torch.set_num_threads(1)  # not before the fork: PyTorch would renew its thread pool in the child, unsafely in several threads
     replace_environment(env)
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -71,7 +71,6 @@ def _open_workshop():
     "Main loop of a `_Workshop`, until its pipe is closed or the calling process has ended."
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM  # noqa: F401 (for the forked processes)
-    torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     for line in sys.stdin:
