@@ -214,6 +214,7 @@ def dry_run(
             _ended(plans[task.name], task, folder, few)
             with lock: seen(made())
         if waiting := [_staged(r, folder, few) for r in plans.values() if not r.left]:
+            shutil.copytree(work_dir("code"), work_dir("dry_run") / "code", dirs_exist_ok=True)  # hashes of the kit's modules
             options = replace(run_options(), home=work_dir("dry_run"), cassette=None)
             run_tasks([waiting], folder / "kept", jobs, "dry run", options, after, **_environment(known))
         return made()

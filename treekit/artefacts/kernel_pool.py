@@ -6,10 +6,11 @@
 __all__ = ['INLINE', 'QUIET', 'PRELOADED', 'Forked', 'ForkServer', 'manager', 'can_fork']
 
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #12429a37
-import atexit, gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading, traceback
+import atexit, gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading, traceback, weakref
 from pathlib import Path
 
 from ..config import replace_environment, run_options, set_default_variables
+from ..core.fingerprints import modules_below
 
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #83fa990d
 INLINE = "module://matplotlib_inline.backend_inline"  # backend of a kernel, set before matplotlib is imported
@@ -21,6 +22,11 @@ def _import(modules):
     for name in modules:
         try: importlib.import_module(name)
         except Exception as e: print(f"{name}: {type(e).__name__}: {e}", file=sys.stderr)
+
+def _drop_exit_functions():
+    "Drop exit functions of the imported libraries that a kernel doesn't need: PyTorch's report of compile times, and finalizers."
+    if compiler := sys.modules.get("torch._dynamo.utils"): atexit.unregister(compiler.dump_compile_times)
+    for finalizer in list(weakref.finalize._registry): finalizer.atexit = False
 
 def _others():
     "Names of this process's threads except the main thread."
@@ -69,6 +75,8 @@ class _Server:
         for order in self.lines():
             if "modules" in order:
                 _import(order["modules"])
+                _drop_exit_functions()
+                modules_below(*order["modules"])  # each kernel then knows the hashes of their code
                 _settle()
                 gc.freeze()  # so that garbage collection doesn't touch, and so copy, shared pages
                 continue
@@ -239,7 +247,8 @@ def manager(
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #c76e9e8b
 PRELOADED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "IPython.display", "matplotlib.pyplot", "pandas",
              "scipy.stats", "seaborn", "torch", "sentence_transformers", "bm25s", "networkx", "tqdm.auto",
-             "ipywidgets", "rouge_score.rouge_scorer")  # in addition to the kit's modules
+             "ipywidgets", "rouge_score.rouge_scorer",
+             "treekit.models.extractive.client", "treekit.models.simulated.client")  # in addition to the notebooks' imports
 
 def can_fork() -> bool:
     "Whether this platform can safely fork a process with loaded libraries."

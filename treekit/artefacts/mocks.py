@@ -6,7 +6,7 @@
 __all__ = ['RequestLog', 'read_log', 'MockClient', 'mock_hub_weights', 'mock_resources', 'install_mocks']
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #58ae3495
-import functools, importlib, json, socket
+import functools, json, socket, sys
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ..config import UsageError, load_profile
 from ..llm.openai_client import scores_texts
 from ..core.prompts import ScoringUnsupported, canonical_endpoint, count_tokens
+from ..corpora.bundled_questions import BundledQuestions
 from ..corpora.load import Files, Hub, read_corpus
 from ..corpora.lookup import read_documents
 from ..corpora.wiki import CorpusWiki
@@ -106,7 +107,8 @@ def _questions(told, fixtures, few):
     "Mock sources of questions."
     hub, world = _source(Hub, told, few), _source(resources.Fictional, told, few)
     def public(): return told("network", "the hub's data sets") or hub(Path(fixtures, "hub"))
-    sources = {r"synthetic": lambda: world(100), r"synthetic:0*([1-9]\d*)": lambda size: world(100), r"hub": public, r"hub:(.+)": hub}
+    sources = {r"synthetic": lambda: world(100), r"synthetic:0*([1-9]\d*)": lambda size: world(100),
+               r"real": _source(BundledQuestions, told, few), r"hub": public, r"hub:(.+)": hub}
     resources.QUESTION_SOURCES.update(sources)
     resources.Files = _source(Files, told, few)
     provenance.published_texts = lambda dataset: None  # the fixtures have published ids, and texts of their own
@@ -240,13 +242,23 @@ def _offline():
 
 def _training(told):
     "Mock training, which raises an error."
-    from treekit.papers.plugin import discover, module_of
+    from treekit.training import deterministic_process
     def pinned(jobs, *args, **kwargs):
         if not jobs: return
         told("trains", f"{len(jobs)} small models")
         raise UsageError("a dry run trains nothing")
-    for module in {module_of(reference) for p in discover().values() for reference in p.trained.values()}:
-        importlib.import_module(module).pinned = pinned
+    real = deterministic_process.pinned
+    for module in list(sys.modules.values()):  # those that have imported it by name; modules that are imported later get the mock
+        if vars(module).get("pinned") is real: module.pinned = pinned
+
+def _figures():
+    "Compose each figure at one width, and render none: their files are empty, and notebooks don't show them."
+    from matplotlib.figure import Figure
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+    from treekit.figures import plots
+    plots.COLUMN, plots.text_faults = plots.PAGE, lambda *args: []
+    Figure.savefig = lambda self, *args, **kwargs: None
+    set_matplotlib_formats()
 
 def _failures(told):
     "Log failed questions, after which a notebook continues."
@@ -288,3 +300,4 @@ def install_mocks(
     _questions(told, fixtures, few)
     _training(told)
     _failures(told)
+    _figures()

@@ -115,8 +115,11 @@ def _tables(module):
     "The tables of methods in a module: its dicts, those in them, and what its function `methods` returns."
     own = [value for name, value in vars(module).items() if isinstance(value, dict) and not name.startswith("_")]
     made = vars(module).get("methods")
-    if inspect.isfunction(made) and made.__module__ == module.__name__: own.append(made([_SOLVED]))
+    if inspect.isfunction(made) and made.__module__ == module.__name__: own.append(_table_of(made))
     return own + [inner for table in own for inner in table.values() if isinstance(inner, dict)]
+
+@functools.cache
+def _table_of(methods): return methods([_SOLVED])
 
 def _of_kind(module, method):
     "(name, method) of the methods of a class in a module's tables."

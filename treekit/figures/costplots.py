@@ -76,7 +76,7 @@ def label_points(
 ):
     "Place labels next to points, inside the axes, with minimal overlap."
     fig = ax.figure
-    fig.canvas.draw()
+    fig.draw_without_rendering()
     scale, frame = fig.dpi / 72, ax.get_window_extent()
     inside = (frame.x0 + 3 * scale, frame.y0, frame.x1, frame.y1)
     def width(text, bold):  # in pixels

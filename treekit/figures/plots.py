@@ -154,6 +154,7 @@ def save_figure(
         fig.set_layout_engine("none")  # the layout is final; computing it again takes longer than drawing
         _render(fig, paths[1], metadata=dict(Date=None, Creator=None) | about, bbox_inches=box)
     for text in texts: text.remove()
+    fig.stale = False  # otherwise pyplot draws it again at the end of the cell, before it is shown
     for other in figures[1:]: plt.close(other)
     return paths
 
