@@ -115,15 +115,19 @@ def _tables(module):
     "The tables of methods in a module: its dicts, those in them, and what its function `methods` returns."
     own = [value for name, value in vars(module).items() if isinstance(value, dict) and not name.startswith("_")]
     made = vars(module).get("methods")
-    if inspect.isfunction(made) and made.__module__ == module.__name__: own.append(_table_of(made))
+    if inspect.isfunction(made) and made.__module__ == module.__name__: own.append(made([_SOLVED]))
     return own + [inner for table in own for inner in table.values() if isinstance(inner, dict)]
 
-@functools.cache
-def _table_of(methods): return methods([_SOLVED])
-
-def _of_kind(module, method):
+def _of_kind(module, kind):
     "(name, method) of the methods of a class in a module's tables."
-    return [(key, m) for table in _tables(module) for key, m in table.items() if type(m) is type(method)]
+    return [(key, m) for table in _tables(module) for key, m in table.items() if type(m) is kind]
+
+@functools.cache
+def _elsewhere(kind, loaded):
+    "As `_of_kind`, of the other modules of a class's package. Cached until further modules are loaded."
+    top = kind.__module__.partition(".")[0] + "."
+    others = [m for name, m in list(sys.modules.items()) if name.startswith(top) and name != kind.__module__ and _has_tables(m)]
+    return [row for module in others for row in _of_kind(module, kind)]
 
 def printed_method(
     name: str,  # the row's
@@ -131,13 +135,10 @@ def printed_method(
 ) -> Any:  # None: no table has a method of this class
     "The method that a table of its own module, or else of another, holds under this name; for a name that none has, its module's first."
     if not (module := sys.modules.get(type(method).__module__)): return None
-    own, names = _of_kind(module, method), (name, name.partition(" [")[0])  # "Vanilla [by sentences]" is a Vanilla
-    for key, m in own:
+    own, names = _of_kind(module, type(method)), (name, name.partition(" [")[0])  # "Vanilla [by sentences]" is a Vanilla
+    for key, m in [*own, *_elsewhere(type(method), len(sys.modules))]:
         if key in names: return m
-    top = module.__name__.partition(".")[0] + "."
-    others = [other for key, other in list(sys.modules.items()) if key.startswith(top) and other is not module and _has_tables(other)]
-    named = (m for other in others for key, m in _of_kind(other, method) if key in names)
-    return next(named, own[0][1] if own else None)
+    return own[0][1] if own else None
 
 def _has_tables(module): return any(t in vars(module) for t in ("METHODS", "methods"))
 
