@@ -38,7 +38,7 @@ BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}}
 OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation", "treekit.experiments.metric_judges"}
 # who imports by a name that is worked out: what kernels load ahead, a task's function, stanza's and optional modules, prompts, what a
 # record names
-BY_NAME = {"treekit.artefacts.kernel_pool", "treekit.artefacts.mocks", "treekit.artefacts.reproduce", "treekit.experiments.run_records",
+BY_NAME = {"treekit.artefacts.kernel_pool", "treekit.artefacts.reproduce", "treekit.experiments.run_records",
            "treekit.papers.plugin", "treekit.training.deterministic_process", "treekit.training.models"}
 # variables of other programs that a module sets for its own process: Ray's workers have no options file
 FOREIGN = {"treekit.bulk.worker", "treekit.bulk.ray_engine"}

@@ -247,8 +247,7 @@ def manager(
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #c76e9e8b
 PRELOADED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "IPython.display", "matplotlib.pyplot", "pandas",
              "scipy.stats", "seaborn", "torch", "sentence_transformers", "bm25s", "networkx", "tqdm.auto",
-             "ipywidgets", "rouge_score.rouge_scorer",
-             "treekit.models.extractive.client", "treekit.models.simulated.client")  # in addition to the notebooks' imports
+             "ipywidgets", "rouge_score.rouge_scorer")  # in addition to the kit's modules
 
 def can_fork() -> bool:
     "Whether this platform can safely fork a process with loaded libraries."

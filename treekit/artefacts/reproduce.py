@@ -264,9 +264,9 @@ def _server(tasks, jobs, env, kept):
     return ForkServer([*PRELOADED, *sorted(_modules(modules))], env, kept / "kernels.log")
 
 def _modules(names):
-    "Modules among imported names."
+    "Modules among imported names, and the models' clients, which each run imports when it starts."
     from treekit.core.fingerprints import modules_below
-    return set(modules_below(*names)) & set(names)
+    return {m for m in modules_below(*names) if m in names or m.endswith(".client")}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #0dc82b7e
 def with_first_cell(
