@@ -11,7 +11,7 @@ from openai_server import Server
 from commands import inside
 
 TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
-PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["llama-cpp-python[server]", "gguf"]}
+PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["xllamacpp", "gguf"]}  # xllamacpp: llama.cpp with its server, as wheels
 KEY = f"sk-{secrets.token_hex(16)}"  # LiteLLM's proxy doesn't start without one; the others don't look at it
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,7 @@ width, hidden, rng = 32, 64, numpy.random.default_rng(0)
 tokens = ["<unk>", "<s>", "</s>", *(f"<0x{b:02X}>" for b in range(256)), "\u2581", *"abcdefghijklmnopqrstuvwxyz"]
 kinds = [2, 3, 3, *[6] * 256, *[1] * (len(tokens) - 259)]  # unknown, control, byte, normal
 w = gguf.GGUFWriter(sys.argv[1], "llama")
-w.add_context_length(8192), w.add_embedding_length(width), w.add_block_count(1), w.add_feed_forward_length(hidden)
+w.add_context_length(32768), w.add_embedding_length(width), w.add_block_count(1), w.add_feed_forward_length(hidden)
 w.add_head_count(2), w.add_head_count_kv(2), w.add_rope_dimension_count(width // 2), w.add_layer_norm_rms_eps(1e-5)
 w.add_vocab_size(len(tokens)), w.add_tokenizer_model("llama"), w.add_token_list(tokens), w.add_token_types(kinds)
 w.add_token_scores([0.0] * len(tokens)), w.add_unk_token_id(0), w.add_bos_token_id(1), w.add_eos_token_id(2)
@@ -86,6 +86,16 @@ shapes |= {"blk.0.attn_norm": (width,), "blk.0.ffn_norm": (width,), "blk.0.ffn_g
            "blk.0.ffn_down": (width, hidden)}
 for name, shape in shapes.items(): w.add_tensor(name + ".weight", rng.standard_normal(shape).astype("float32") / 4)
 w.write_header_to_file(), w.write_kv_data_to_file(), w.write_tensors_to_file(), w.close()
+"""
+
+LLAMA_CPP = """
+import sys, threading, xllamacpp
+p = xllamacpp.CommonParams()
+p.model.path, p.model_alias, p.hostnames, p.port = sys.argv[1], {"m"}, ["127.0.0.1"], int(sys.argv[2])
+p.n_parallel, p.n_ctx, p.warmup = 4, 4 * 32768, False
+p.cpuparams.n_threads = p.cpuparams_batch.n_threads = 1
+server = xllamacpp.Server(p)
+threading.Event().wait()
 """
 
 
@@ -115,8 +125,7 @@ def llama_cpp(tmp_path):
     python, port = installed("llama.cpp"), free_port()
     model = tmp_path / "tiny.gguf"
     subprocess.run([python, "-c", GGUF, model], check=True)
-    words = (python, "-m", "llama_cpp.server", "--model", model, "--port", port, "--n_ctx", 8192)
-    with running(words, port, "/v1/models", tmp_path / "server.log") as url: yield url, "m"
+    with running((python, "-c", LLAMA_CPP, model, port), port, "/v1/models", tmp_path / "server.log") as url: yield url, "m"
 
 
 SERVERS = dict(litellm=litellm, transformers=transformers_serve, llamacpp=llama_cpp)

@@ -103,7 +103,7 @@ def test_a_cancelled_asker_does_not_take_the_others_with_it(server, path):
     stored = chat(path, server.url)
     async def main():
         first, second = (asyncio.ensure_future(stored.complete(asked(question="Where?"))) for _ in range(2))
-        await asyncio.sleep(0.1)
+        while not server.count: await asyncio.sleep(0.01)
         first.cancel()
         return await second
     assert asyncio.run(main())[0].text and server.count == 2

@@ -1,10 +1,12 @@
 "A stopped process that holds locks: who waits for it says so, and what to do."
-import os, select, signal, subprocess, sys, time
+import os, select, signal, sqlite3, subprocess, sys, time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from treekit.config import RunOptions
+from workers import ask_all, processes
 
 ROOT = Path(__file__).resolve().parents[1]
 ASKS = """
@@ -73,3 +75,19 @@ def test_a_file_that_another_process_keeps_to_itself(tmp_path):
             assert second.wait(20) == 0
         finally: second.kill(), second.communicate()
     finally: first.kill(), first.communicate()
+
+
+@pytest.mark.long
+def test_a_run_locks_the_calls_in_flight_and_a_few_more(server, tmp_path):
+    "Of eighty calls that wait for four places, six are locked; a second run makes some of the others, and none is made twice."
+    path, questions = tmp_path / "s.sqlite", [f"Question {n}?" for n in range(80)]
+    server.script(latency=0.1)
+    runs, most = [processes.Process(target=ask_all, args=(path, server.url, questions, 4)) for _ in range(2)], 0
+    for run in runs: run.start()
+    while any(run.is_alive() for run in runs):
+        if path.exists():
+            with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as db:
+                most = max([most, *(n for n, in db.execute("SELECT COUNT(*) FROM leases GROUP BY owner"))])
+        time.sleep(0.01)
+    assert [run.exitcode for run in runs] == [0, 0] and server.count == 80 and 4 <= most <= 6
+    assert server.most_at_once > 4  # both runs asked

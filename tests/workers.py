@@ -30,10 +30,10 @@ def chat(path, url, budget=None, **more):
     return CachedClient(OpenAIClient("gpt-4o-mini", url, **dict(timeout=20, retries=2, pause=0.01) | more), Store(path), budget)
 
 
-def ask_all(path, url, questions):
+def ask_all(path, url, questions, concurrency=16):
     "Ask some questions at once; the replies lie in the store afterwards."
     async def main():
-        stored = chat(path, url)
+        stored = chat(path, url, concurrency=concurrency)
         await asyncio.gather(*(stored.complete(asked(question=q)) for q in questions))
         await stored.close()
     asyncio.run(main())

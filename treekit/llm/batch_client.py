@@ -333,6 +333,7 @@ class BatchScheduler:
 class BatchClient(OpenAIClient):
     "Client that sends its requests by batch."
     batched = True  # its calls have the price of a batch
+    at_once = None  # a batch has any number of calls
 
     def __init__(self, *args,  # as for `OpenAIClient`
         journal: Journal | None = None,  # default: this machine's

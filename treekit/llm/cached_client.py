@@ -7,11 +7,11 @@ __all__ = ['Totals', 'CallMaker', 'CallDeduplicator', 'CachedClient', 'NotOnCass
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #ec0cec35
 import asyncio, copy, time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
 from ..store.single_flight import claim_soon, forget, name_waited_for, release
-from ..core.prompts import CallFailed, Completion, PerLoop, Request, canonical_endpoint, count_tokens
+from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, canonical_endpoint, count_tokens
 from ..utils.process_identity import end_with_owner
 from ..store.errors import StoreFailed
 from ..store.shared_budget import LocalBudget, SharedBudget
@@ -103,6 +103,8 @@ class CallDeduplicator:
     def __init__(self, maker: CallMaker):
         self.maker, self.store = maker, maker.store
         self.in_flight = PerLoop(dict)  # key -> future, for the calls in flight in an event loop
+        most = getattr(maker.client, "at_once", None)
+        self.turn = Limiter(most + most // 4 + 1) if most else lambda priority: nullcontext()  # the next ones have their locks already
 
     async def get(self,
         request: Request,
@@ -131,10 +133,11 @@ class CallDeduplicator:
         future, in_flight, mine = asyncio.get_running_loop().create_future(), self.in_flight(), []
         in_flight |= {k: future for k in free}
         try:
-            mine = list(free) if getattr(self.maker.client, "instant", False) else await self._acquire(list(free))
-            for k in set(free).difference(mine): del in_flight[k]
-            if not mine: return {}
-            made = await self.maker.make(canonical, {k: free[k] for k in mine}, request, continuation, who)
+            async with self.turn(request.priority):
+                mine = list(free) if getattr(self.maker.client, "instant", False) else await self._acquire(list(free))
+                for k in set(free).difference(mine): del in_flight[k]
+                if not mine: return {}
+                made = await self.maker.make(canonical, {k: free[k] for k in mine}, request, continuation, who)
             forget(self.store, mine)  # they were released when the replies were saved
             return made
         except BaseException as e:

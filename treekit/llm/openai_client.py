@@ -349,6 +349,11 @@ class OpenAIClient:
 
     def __repr__(self): return f"{type(self).__name__}({self.model!r}, {self.endpoint!r})"
 
+    @property
+    def at_once(self) -> int | None:
+        "Most calls in flight; None: no limit."
+        return self.concurrency * len(self.connections)
+
     @classmethod
     def from_profile(cls, profile) -> "OpenAIClient":
         "Client that a profile describes. `UsageError` if its key is missing."
