@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from commands import inside
 
+from treekit.artefacts.reproduce import placeless
 from treekit.config import UsageError, root
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
 from treekit.reports.checklist import checked_facts, checklist
-from treekit.reports.run_summary import placeless
 from treekit.reports.verification import clean_environment, verify_archive
 
 ROOT = Path(__file__).resolve().parents[1]
