@@ -129,6 +129,10 @@ def test_what_a_command_waits_for_is_named(process_options, tmp_path, monkeypatc
     from treekit.utils.notices import new_notices
     assert progress_line(tmp_path, ["arise/table1"]) == "arise/table1"
     assert progress_line(tmp_path, ["arise/table1", "toq/table2", "rdr2/table1"]) == "arise/table1, toq/table2 and 1 more"
+    told = dict(artefact="arise/table1", done=1, total=2, calls=3, tokens=40, money=0.5, failed=0)
+    (tmp_path / "run.json").write_text(json.dumps(told))
+    assert progress_line(tmp_path, ["arise/table1"]) == "arise/table1: 1/2 questions, 3 calls, 40 tokens, $0.50"
+    assert "$" not in progress_line(tmp_path, ["arise/table1"], paid=False)  # a dry run's
     monkeypatch.setattr(dense, "_embedded", lambda model, texts, *_: np.ones((len(texts), 2), np.float32))
     by = dense.Embedder("a-model")
     by._loaded = "weights"
