@@ -113,3 +113,31 @@ def test_a_cassette_that_can_not_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "x.cassette", "/proc/x.cassette"):
         with Store() as store, pytest.raises(UsageError, match="choose another place"): store.pack(place)
+
+
+def test_code_in_a_folder_with_a_model_is_never_run(tmp_path, monkeypatch):
+    "Not even by somebody who says yes to the question that the library puts on a terminal."
+    from treekit.retrieval.dense import Embedder
+    from treekit.scoring.judges import Entailment
+    from treekit.training.models import load_model
+    folder, ran = tmp_path / "model", tmp_path / "ran"
+    folder.mkdir()
+    own = dict(model_type="own", auto_map=dict(AutoConfig="own.C", AutoModelForCausalLM="own.M"))
+    (folder / "config.json").write_text(json.dumps(own))
+    tokens = dict(tokenizer_class="Own", auto_map=dict(AutoTokenizer=["own.T", None]))
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokens))
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass T: pass\n")
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    for load in (load_model, lambda f: Embedder(str(f))(["a text"])):
+        with pytest.raises(UsageError, match="custom code") as e: load(folder)
+        assert "\n" not in str(e.value)
+    with pytest.raises((UsageError, ValueError), match="custom code"): Entailment(str(folder))
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("content", ["{", "{}", "[1]", '{"base_model_name_or_path": 3}'])
+def test_an_adapter_without_its_base_is_one_line(tmp_path, content):
+    from treekit.training.models import load_model
+    (tmp_path / "adapter_config.json").write_text(content)
+    with pytest.raises(UsageError, match="no model") as e: load_model(tmp_path)
+    assert "\n" not in str(e.value)

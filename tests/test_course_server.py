@@ -37,6 +37,13 @@ def test_an_ambiguous_length_hides_no_request(course, upstream, heads):  # noqa:
         assert send(server.address, token(course, "ada"), say("Who?"))[0] == 200
 
 
+def test_the_body_of_a_get_is_no_request(course, upstream):  # noqa: F811
+    with served(course, upstream) as server:
+        hidden = SMUGGLED.replace(b"TOKEN", token(course, "ada").encode())
+        got = talk(server, hidden.replace(b"\r\n\r\n", b"\r\nContent-Length: %d\r\n\r\n" % len(hidden)) + hidden)
+        assert got.count(b"HTTP/1.1 ") == 1 and got.split()[1] == b"200", got
+
+
 def test_slow_senders_are_left_and_others_are_served(course, upstream, monkeypatch):  # noqa: F811
     monkeypatch.setattr(model_server, "_HEAD_SECONDS", 0.4)
     monkeypatch.setattr(model_server, "_BODY_SECONDS", 0.4)

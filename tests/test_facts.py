@@ -205,6 +205,28 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     assert facts.reading == ("min_tokens=4",) and differences(facts, {})[0].startswith("min_tokens=4")
 
 
+def test_a_set_temperature_is_every_methods_own():
+    "ARISE samples at 0.7 by itself; with `--set temperature=0` it doesn't, and the cell's facts say 0."
+    from types import SimpleNamespace
+    from treekit.artefacts.catalog import runnable
+    from treekit.artefacts.reproduce import plan_tasks
+    from treekit.experiments.provenance import run_facts
+    from treekit.experiments.resources import Resources
+    from treekit.papers.arise.method import METHODS
+    [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="0"))
+    assert task.parameters["settings"] == dict(temperature="0", switches="temperature=0")
+    arise = {name: m for name, m in METHODS.items() if getattr(m, "temperature", None)}
+    assert arise
+    profile = load_profile("offline", **task.parameters["settings"])
+    asked = [Question("1", "hotpotqa", "Who?", ("Me",), paragraphs=(Passage("p", "", "Me."),))]
+    models = SimpleNamespace(model="m", defaults=profile.defaults, router=None, navigator=None)
+    for name, method in switched(arise, switches_of(profile)).items():
+        assert method.temperature == 0.0, name
+        assert run_facts(name, method, "hotpotqa", asked, Resources(profile, {"hotpotqa": asked}), models).temperature == 0.0
+    [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="none"))
+    assert task.parameters["settings"] == dict(temperature="none")  # no request has one, whatever the method's own
+
+
 def test_the_profile_paper_asks_for_what_the_paper_had():
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks

@@ -76,6 +76,27 @@ def test_a_failure_is_stored_and_goes_when_the_question_has_an_answer():
         assert not go(FakeChat("FINAL: Ada"), store, n=5).failures and store.failures() == {}
 
 
+def test_a_row_of_failures_says_so_in_the_table():
+    "Its zeros are no result: they are marked, never in bold, and the most frequent reason is below; a gain counts all its rows' questions."
+    from treekit.figures.tables import to_html, to_markdown
+    from treekit.figures.verdicts import compare, published, relative_improvement
+    def row(method, value, failed):
+        why = dict(reason=f"failed: {failed} of 60 questions, most often with {REFUSED}") if failed else {}
+        return dict(method=method, dataset="hotpotqa", metric="COVER-EM", n=60, failures=failed, value=value, low=None, high=None) | why
+    def pages(*rows):
+        gain = relative_improvement([*rows], ["TreeRare (DT)"], ["zero-shot", "few-shot"])
+        table = compare(published("treerare", "table1"), [*rows, *gain], model="m")
+        return to_markdown(table), to_html(table)
+    ours, few = row("TreeRare (DT)", .9, 30), row("few-shot", 0.0, 60)
+    zero, cot = row("zero-shot", .5, 0), row("COT (zero-shot)", .4, 0)
+    for page in pages(ours, zero, few, cot):
+        said = "0.900 (failed)", "0.000 (failed)", "(failed): so many", "90 of 180 questions failed", REFUSED
+        assert all(text in page for text in said), page
+        assert "0.500 (failed)" not in page
+    assert "**0.500**" in pages(ours, zero, few, cot)[0]
+    assert "(failed)" not in pages(ours | dict(failures=0, reason=""), zero, few | dict(failures=0, reason=""))[0]
+
+
 def test_a_claim_is_not_decided_by_failures():
     from treekit.figures.claims import MOST_FAILURES
     assert MOST_FAILURES <= 0.05  # what a claim does with such cells: tests/test_claims.py

@@ -88,6 +88,23 @@ def test_a_reply_that_was_cut_off_is_noted_and_counted(finish, word):
     assert short.usage.cut_off == (finish == "content_filter")
 
 
+@pytest.mark.parametrize("cut, word", [(3, "reproduced"), (4, "not comparable")])
+def test_a_cell_of_replies_that_were_cut_off_is_not_compared(cut, word):
+    "Whatever cut them off: a small max_tokens of the run, or a content filter."
+    from fakes import printed_run
+    from treekit.core.method import Usage
+    from treekit.core.types import Question
+    from treekit.experiments.results import Results, Row
+    from treekit.figures.verdicts import compare, published
+    rows = [Row("few-shot", "hotpotqa", Question(str(i), "hotpotqa", "?", ("a",)), "a", "", Usage(cut_off=int(i < cut)), load=None)
+            for i in range(100)]
+    [row] = Results(rows).score(lambda r: r.question.id in map(str, range(47)), name="COVER-EM")
+    assert row["value"] == .47  # as printed
+    table = compare(published("treerare", "table1"), [row], printed_run("treerare", "table1", [row], "gpt-4o-mini", n=500))
+    [cell] = table.query("verdict != 'not run'").to_dict("records")
+    assert cell["verdict"] == word and (f"replies to {cut} of 100 questions were cut off" in cell["reason"]) == (cut > 3), cell["reason"]
+
+
 def test_a_filtered_answer_is_no_matter_of_max_tokens(server):
     server.script(faults=[dict(kind="raw", status=200, headers=[], body=json.dumps(
         dict(model="m", choices=[dict(message=dict(content=""), finish_reason="content_filter")])))])

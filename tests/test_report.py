@@ -30,7 +30,7 @@ from treekit.figures.verdicts import group_for, published, relative_improvement
 
 PRINTED_FILES = (root() / "data" / "papers").glob("*/*.csv")
 TABLES = sorted([p.parent.name, p.stem] for p in PRINTED_FILES
-                if p.stem not in ("settings", "experiment", "inventory", "claims", "ablations", "hipporag_table2"))
+                if p.stem not in ("settings", "experiment", "inventory", "claims", "ablations", "errata", "hipporag_table2"))
 NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$",
          "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
 

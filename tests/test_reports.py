@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from commands import inside
 
+from treekit.artefacts.reproduce import placeless
 from treekit.config import UsageError, root
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
 from treekit.reports.checklist import checked_facts, checklist
-from treekit.reports.run_summary import placeless
 from treekit.reports.verification import clean_environment, verify_archive
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,6 +94,34 @@ def test_the_same_facts_give_the_same_bytes(made, tmp_path):
 def test_in_a_folder_that_never_saw_the_first_it_is_ok(made, tmp_path):
     found = verify_archive(made[0])
     assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0
+
+
+OFFICIAL = ROOT / "data" / "fixtures" / "official"
+OVER = [("treerare/table1", "synthetic", "hotpotqa musique 2wiki ambigdocs asqa"), ("treerare/table1", "real", "hotpotqa musique 2wiki"),
+        ("treerare/table1", OFFICIAL, "hotpotqa musique 2wiki ambigdocs asqa"), ("toq/table2", "synthetic", "komultihop kogeneral"),
+        ("rdr2/table1", "synthetic", "asqa qampari eli5")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table, data, datasets", OVER, ids=[f"{t}-{getattr(d, 'name', d)}" for t, d, _ in OVER])
+def test_a_run_over_any_data_with_failed_questions_is_verified_elsewhere(table, data, datasets, server, tmp_path):
+    "The server refuses a question of each data set; the replay has the same failures, and every file the same bytes."
+    from treekit.config import load_profile
+    from treekit.experiments.tables import sample_questions
+    asked = sample_questions(load_profile("local", data=str(data), n=2), tuple(datasets.split()))
+    assert [*asked] == datasets.split()
+    refused = "|".join(re.escape(questions[0].question[-25:]) for questions in asked.values())
+    server.script(faults=[dict(kind="400", match=refused, times=10**6, message="odd request")])
+    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--n", "2", "--data", data,
+             "--set", "wiki=corpus", "--set", "qa_judge=offline", "--set", "max_tokens=64")
+    home = dict(TREEKIT_HOME=str(tmp_path / "home"), LAB_KEY="x")
+    code, out, err = inside("reproduce", table, *words, "--out", tmp_path / "out", **home)
+    assert code == 1 and "questions failed" in out and "odd request" in out, out + err
+    archive, count = tmp_path / "r.zip", server.count
+    code, out, err = inside("report", table, "--cassette", "--tables", tmp_path / "out", "--out", archive, *words, **home)
+    assert code == 0 and server.count == count, out + err
+    found = verify_archive(archive)
+    assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0 and server.count == count
 
 
 @pytest.mark.slow

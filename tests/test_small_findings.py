@@ -119,3 +119,25 @@ def test_failed_questions_count_in_a_table_without_verdicts(tmp_path):
     assert count_verdicts(table) == {"failures": 1}
     table.write_text("method,dataset,value,failures\nSelf-ask,multihop,40.0,0\n", encoding="utf-8")
     assert count_verdicts(table) == {}
+
+
+def test_what_a_command_waits_for_is_named(process_options, tmp_path, monkeypatch):
+    "Its bar names the artefacts that run, and a line above it says that many passages are embedded."
+    import numpy as np
+    from treekit.artefacts.reproduce import progress_line
+    from treekit.retrieval import dense
+    from treekit.utils.notices import new_notices
+    assert progress_line(tmp_path, ["arise/table1"]) == "arise/table1"
+    assert progress_line(tmp_path, ["arise/table1", "toq/table2", "rdr2/table1"]) == "arise/table1, toq/table2 and 1 more"
+    told = dict(artefact="arise/table1", done=1, total=2, calls=3, tokens=40, money=0.5, failed=0)
+    (tmp_path / "run.json").write_text(json.dumps(told))
+    assert progress_line(tmp_path, ["arise/table1"]) == "arise/table1: 1/2 questions, 3 calls, 40 tokens, $0.50"
+    assert "$" not in progress_line(tmp_path, ["arise/table1"], paid=False)  # a dry run's
+    monkeypatch.setattr(dense, "_embedded", lambda model, texts, *_: np.ones((len(texts), 2), np.float32))
+    by = dense.Embedder("a-model")
+    by._loaded = "weights"
+    process_options(command_dir=tmp_path)
+    by([f"passage {i}" for i in range(500)])
+    assert new_notices(tmp_path, set()) == []
+    by([f"passage {i}" for i in range(1501)])
+    assert new_notices(tmp_path, set()) == ["embedding 1,501 texts with a-model"]

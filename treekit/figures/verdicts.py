@@ -343,7 +343,7 @@ def relative_improvement(
         low, high = _ratio(*([cell[m] for m in some] for some in (mine, theirs)))
         made.append(dict(
             method=name, dataset=dataset, metric=metric, n=max(cell[m]["n"] for m in mine + theirs),
-            failures=sum(cell[m]["failures"] for m in mine + theirs), 
+            failures=sum(cell[m]["failures"] for m in mine + theirs), runs=len(mine + theirs),
             value=own / best - 1 if best else None, low=low, high=high,
             reason=f"best of {len(theirs)} of {len(baselines)} baselines" if missing else "",
         ))

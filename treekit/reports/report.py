@@ -18,11 +18,12 @@ from ..exports.selecting import runs_behind
 from ..figures.titles import paper_names
 from ..artefacts.build_cache import modules_behind, relevant_settings
 from ..artefacts.catalog import inventory, runnable
+from ..artefacts.reproduce import placeless
 from ..scoring.statistics import p_text
 from .archive import sha256, write_archive
 from .checklist import checklist
 from .environment import environment, hashed_data, hashed_modules, hashed_notebooks
-from .run_summary import artefact_line, claim_counts, claim_lines, given_at, placeless, run_line, tables_of
+from .run_summary import artefact_line, claim_counts, claim_lines, given_at, run_line, tables_of
 
 # %% ../../nbs/23_reports/04_report.ipynb #b5492a07
 def documented_modules(artefacts):

@@ -19,10 +19,11 @@ from ..utils.sealed_process import NO_HUB, write_wall
 from ..experiments.cassette_settings import ONLY_FOR_CALLS
 from ..experiments.cassettes import about_cassette, calls_in
 from ..artefacts.catalog import inventory, runnable
+from ..artefacts.reproduce import placeless
 from .archive import SUMS, read_archive, sha256
 from .checklist import checklist
 from .environment import hashed_data, hashed_modules, hashed_notebooks, packages
-from .run_summary import claim_counts, claim_lines, differing_facts, found_verdicts, placeless
+from .run_summary import claim_counts, claim_lines, differing_facts, found_verdicts
 from .report import documented_modules, table_intervals, report_page, ways_of
 
 # %% ../../nbs/23_reports/05_verification.ipynb #bf6c0150

@@ -28,10 +28,10 @@ def _loaded(model, kind):
     "Printed name of a model, identity for cache keys, tokenizer, and the model on the available device."
     import torch, transformers
     from safetensors import SafetensorError
-    folder = model_folder(model)
+    folder, at = model_folder(model), "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        weights = getattr(transformers, kind).from_pretrained(folder).eval().to("cuda" if torch.cuda.is_available() else "cpu")
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        weights = getattr(transformers, kind).from_pretrained(folder, trust_remote_code=False).eval().to(at)
     except (RuntimeError, KeyError, SafetensorError) as e:  # a truncated file
         raise UsageError(f"the model in {folder.name!r} can't be loaded: {type(e).__name__}: {str(e)[:160]}") from e
     label = model_label(model)

@@ -92,7 +92,7 @@ def serve_line(
 ) -> str:
     "Command that starts vLLM with the job's model. Writes a chat template if the model has none."
     from transformers import AutoTokenizer
-    tokenizer, template = AutoTokenizer.from_pretrained(model), ""
+    tokenizer, template = AutoTokenizer.from_pretrained(model, trust_remote_code=False), ""
     if not tokenizer.chat_template:
         template = str(model / "prompt.jinja")
         write_whole(model / "prompt.jinja", plain_template(tokenizer))

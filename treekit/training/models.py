@@ -110,12 +110,12 @@ def load_model(
     from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
     name, at, adapter = str(name), at or device(), Path(name, "adapter_config.json")
-    how = dict(attn_implementation=_attention(attention)) if attention else {}
-    base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"] if adapter.exists() else name
+    base, how = name, dict(trust_remote_code=False) | (dict(attn_implementation=_attention(attention)) if attention else {})
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
+        if adapter.exists(): base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"]
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)  # without it the library asks on a terminal
         model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16 if at.startswith("cuda") else torch.float32, **how)
-    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:  # a truncated file raises SafetensorError
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as e:  # a truncated file raises SafetensorError
         why = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         raise UsageError(f"no model {base!r}: {why}; give a folder with its files, or log in where the hub asks for it") from None
     if checkpointing: with_checkpoints(model)

@@ -140,5 +140,5 @@ def export_verl(
 def _template(folder):
     "Plain chat template if the tokenizer has none, otherwise an empty string."
     from transformers import AutoTokenizer
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     return "" if tokenizer.chat_template else plain_template(tokenizer)
