@@ -8,7 +8,7 @@ import pytest
 
 from fakes import FakeChat
 from treekit.store.run_store import Store
-from treekit.core.method import Context, Prediction
+from treekit.core.method import Context, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
 from treekit.core.prompts import Prompt
 from treekit.core.types import Passage, Question, Step
@@ -122,6 +122,10 @@ def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
     assert "No control fails." in controls_note(rows[2:]) and "Not shown" not in controls_note(rows[2:])
     assert {r["paper"] for r in committed_controls()} == {c.paper for c in controls_of(setting("offline", 2, {}))}
     assert committed_controls("no such profile") == []
+
+
+def test_each_plain_reader_takes_as_many_passages_as_a_method_may_read():
+    for c in controls_of(setting("offline", 2, {})): assert configure(c.plain, top_k=controls.MOST_PASSAGES).top_k == controls.MOST_PASSAGES
 
 
 def test_tokens_become_passages():

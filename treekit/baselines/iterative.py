@@ -21,7 +21,7 @@ from ..core.answer_extraction import is_degenerate, marked_answer
 from ..core.method import Context, Node, Prediction, check_fields, hit_records, hit_texts
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #56315d8a
-RANGES = dict(top_k=(1, 100), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20),
+RANGES = dict(top_k=(1, 1000), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20),
               width=(1, 20), temperature=(0.0, 2.0))  # ranges of the settings; integers if the bounds are
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchT
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #93981a78
 RANGES = dict(depth=(1, 8), width=(1, 20), iterations=(1, 10_000), exploration=(0., 100.), log_factor=(0., 100.), rollout_weight=(0., 1.),
-              alpha=(-100., 100.), beta=(-100., 100.), temperature=(0., 2.), top_k=(1, 100), in_flight=(1, 64), tries=(1, 100),
+              alpha=(-100., 100.), beta=(-100., 100.), temperature=(0., 2.), top_k=(1, 1000), in_flight=(1, 64), tries=(1, 100),
               shortest_question=(0, 1000), shortest_result=(0, 1000), verifier_top=(0., 1000.))
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #d23ee379

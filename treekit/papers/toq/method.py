@@ -134,7 +134,7 @@ async def answer_again(tree: QuestionTree, node: QuestionNode, limit: int) -> No
     await answer_question(tree, node, [Q for c in done for Q in c.record.data["queries"]], D, limit)
 
 # %% ../../../nbs/17_papers/2_toq/03_method.ipynb #b9838e02
-RANGES = dict(levels=(1, 8), top_k=(1, 100), exemplars=(0, 4), max_subquestions=(1, 20), max_nodes=(0, 500), threshold=(0.0, 10.0))
+RANGES = dict(levels=(1, 8), top_k=(1, 1000), exemplars=(0, 4), max_subquestions=(1, 20), max_nodes=(0, 500), threshold=(0.0, 10.0))
 
 @dataclass(frozen=True)
 class TreeOfQuestion:
