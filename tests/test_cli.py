@@ -1,5 +1,5 @@
 "The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
-import json, re, shutil, signal, subprocess, sys, time
+import json, re, shutil, signal, subprocess, sys, time, tomllib
 from pathlib import Path
 
 import pytest
@@ -335,6 +335,18 @@ def test_a_closed_pipe_is_no_error():
         cwd=ROOT
     )
     assert done.stderr == "" and done.stdout
+
+
+def test_an_interrupt_while_modules_are_loaded_is_one_line():
+    module, _, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["treekit"].partition(":")
+    interrupt = """import sys
+class Interrupting:
+    def find_spec(name, path=None, target=None):
+        if name == "click": raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting)
+"""
+    done = subprocess.run([sys.executable, "-c", f"{interrupt}from {module} import {function}; {function}()"], capture_output=True, text=True)
+    assert done.returncode == 130 and done.stderr.count("\n") == 1 and "interrupted" in done.stderr, done.stderr
 
 
 def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
