@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import Profile, RunOptions, UsageError, missing_library
 from ..core.method import Context, Prediction, Usage
-from ..core.prompts import CallFailed, ScoringUnsupported
+from ..core.prompts import CallFailed, NeverReached, ScoringUnsupported
 from ..core.types import LONGEST_QUESTION
 from .cassettes import note_read
 from .concurrency import in_flight, under_way, with_counted_threads
@@ -126,6 +126,7 @@ async def _answer(run, job):
         if _too_long(job.question): raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
         prediction = await run.methods[job.method](job.question, context)
     except (Unusable, NotOnCassette): raise  # affects every question
+    except NeverReached as e: raise Unusable(str(e)) from e
     except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (todo := missing_library(e.name or "")): raise Unusable(todo) from e

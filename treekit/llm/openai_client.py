@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from ..config import UsageError, addresses, request_defaults, run_options
-from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
+from ..core.prompts import CallFailed, Completion, Limiter, NeverReached, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..core.answer_extraction import without_thinking
 
@@ -50,7 +50,7 @@ def _connection_failed(error, host, endpoint):
     if isinstance(error.__cause__, CallFailed): return error.__cause__
     cause, look = type(error.__cause__).__name__, "look at its log, or try again"
     if cause in ("ConnectError", "UnsupportedProtocol"):
-        return CallFailed("unreachable", f"no connection to {host}", f"check that a server runs there: curl {endpoint}/models")
+        return CallFailed("unreachable", f"no connection to {host}", f"check the network, and that a server runs there: curl {endpoint}/models")
     if "complete" in str(error.__cause__):  # both of h11's messages contain "(in)complete"
         return CallFailed("truncated", f"{host} broke off in the middle of an answer", look)
     return CallFailed("server", f"{host} closed the connection ({cause})", look)
@@ -251,7 +251,7 @@ async def _refuse_redirect(response):
 
 def _body_text(response):
     body, named = response.content, re.search(r"charset=[\"']?([\w.:-]+)", response.headers.get("content-type", ""))
-    for charset in ("utf-8", named[1] if named else "utf-8"):
+    for charset in ("utf-8-sig", named[1] if named else "utf-8"):
         with suppress(LookupError, ValueError): return body.decode(charset)
     return body.decode("utf-8", "replace")
 
@@ -286,10 +286,12 @@ class ServerConnection:
         if run_options().cassette: raise UsageError("a replay asks no server: only the cassette's replies answer")
         import httpx2, openai
         self.endpoint, self.timeout, self.raw = canonical_endpoint(endpoint), timeout, httpx2.Response
+        self.reached = False  # whether the server has responded yet, with an error or an answer
+        async def note_response(response): self.reached = True
         self.without_key = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # keep-alive of 4 s: servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            hooks = dict(response=[_refuse_redirect, _limit_body])
+            hooks = dict(response=[note_response, _refuse_redirect, _limit_body])
             http_client = openai.DefaultAsyncHttpxClient(verify=certificates(), limits=limits, event_hooks=hooks)
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
@@ -463,11 +465,15 @@ class OpenAIClient:
         return min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
 
     def max_retries(self, failed: CallFailed, body: dict) -> int:
-        "Retries after a failure. An empty completion at temperature 0 is retried once."
-        return min(1, self.retries) if failed.kind == "empty" and not body.get("temperature") else self.retries
+        "Retries after a failure: one for an empty completion at temperature 0, two while no server has responded to any call."
+        most = 1 if failed.kind == "empty" and not body.get("temperature") else 2 if self._never_reached(failed) else self.retries
+        return min(most, self.retries)
+
+    def _never_reached(self, failed):
+        return failed.kind == "unreachable" and not any(c.reached for c in self.connections.values())
 
     def final_failure(self, failed: CallFailed, attempts: int) -> CallFailed:
         "Failure after the last attempt, without the API key in its message."
         what = self.connection.without_key(failed.what)
         tries = f" (tried {attempts} times)" if attempts > 1 else ""
-        return CallFailed(failed.kind, what + tries, failed.what_to_do, again=False)
+        return (NeverReached if self._never_reached(failed) else CallFailed)(failed.kind, what + tries, failed.what_to_do, again=False)
