@@ -6,11 +6,12 @@
 __all__ = ['main']
 
 # %% ../nbs/24___main__.ipynb #2ca8eb4d
-import sys
+import signal, sys
 
 def main():
     "Run the command. An interrupt while its modules are loaded, or a second one while it ends, is one line."
     try:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         from treekit.cli.main import main as command
         command()
     except KeyboardInterrupt:
