@@ -65,6 +65,13 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
     with pytest.raises(UsageError, match="about.json"): about_cassette(tape)
 
 
+@pytest.mark.parametrize("about", [dict(GOOD, what=[], given={}), {}])
+def test_a_cassette_that_names_no_artefact_does_not_run_all(tmp_path, about, treekit_, monkeypatch):
+    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run"))
+    code, said = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", about))
+    assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "packed for" in said, said
+
+
 def test_what_a_cassette_can_say(tmp_path):
     sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30", reading=".8",
                 ability="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",

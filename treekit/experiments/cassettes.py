@@ -204,9 +204,11 @@ def replay_settings(
     "Arguments for the replay of a cassette."
     said, (laid, options) = about_cassette(path), unpack_cassette(path)
     check_amount(path, said)
+    if not (what := what or tuple(said.get("what", ()))) and is_archive(path):
+        raise UsageError(f"{Path(path).name!r} doesn't say what it was packed for: name it, as in treerare/table1")
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
         raise UsageError(f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "
                          + (f"--{missing[0]} …" if missing[0] in given else f"--set {missing[0]}=…"))
     packed = said.get("given", {}) | (dict(data=laid) if laid else {})
     settled = {k: packed.get(k) if v is None else v for k, v in given.items()}
-    return what or tuple(said.get("what", ())), profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, options
+    return what, profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, options
