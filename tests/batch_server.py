@@ -113,7 +113,9 @@ class BatchConnection(Connection):
             return self.send(404, dict(error=dict(message="no such file")))
         if where.startswith("/files/"):
             text = FILES[where.split("/")[2]]
-            if STATE.script.get("half_files", 0) > 0: STATE.script["half_files"], text = STATE.script["half_files"] - 1, text[:len(text) // 2]
+            if STATE.script.get("half_files", 0) > 0:
+                STATE.script["half_files"] -= 1
+                text = text[:len(text) // 2]
             return self.send(200, text.encode(), "content-type: application/octet-stream")
         if where == "/batches" and post: return await self.ordered(json.loads(body))
         if where == "/batches":

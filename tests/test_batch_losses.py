@@ -5,9 +5,9 @@ import pytest
 
 from batch_server import BatchServer
 from test_batch import ASK, TOPICS, asked, chat
-from treekit.core.prompts import NeverReached
 from treekit.llm.batch_client import BatchClient
 from treekit.llm.batch_journal import Journal
+from treekit.llm.openai_client import NeverReached
 from treekit.llm.batch_format import read_answers
 
 
@@ -47,7 +47,8 @@ def test_answers_whose_file_is_lost_are_asked_again(server, capfd):
     assert len(server.batches()) == 2 and "counts 3 more answers" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("odd", [dict(half_files=2), dict(lost_files=1), dict(odd_states=["", "{}", "null", "<html>login</html>", '{"status": '])])
+@pytest.mark.parametrize("odd", [
+    dict(half_files=2), dict(lost_files=1), dict(odd_states=["", "{}", "null", "<html>login</html>", '{"status": '])])
 def test_what_was_read_by_half_is_read_again_and_not_bought_again(server, odd):
     server.script(**odd)
     got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:3]))

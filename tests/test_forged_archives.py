@@ -88,7 +88,8 @@ def test_a_file_that_is_no_cassette_is_refused_before_anything_runs(tmp_path, ma
 def views(path):
     "A store whose calls are a view."
     Store(path).close()
-    with closing(sqlite3.connect(path)) as db: db.executescript(f"PRAGMA journal_mode=DELETE; DROP TABLE calls; CREATE VIEW calls AS {RECURSIVE}")
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(f"PRAGMA journal_mode=DELETE; DROP TABLE calls; CREATE VIEW calls AS {RECURSIVE}")
 
 
 def test_what_a_cassette_can_say(tmp_path):

@@ -236,10 +236,13 @@ def test_the_wall_stands_in_every_python_process(tmp_path):
 def test_what_is_no_report_gets_one_line(tmp_path, treekit_):
     (tmp_path / "x.zip").write_bytes(b"PK no")
     write_archive(tmp_path / "e.zip", {"a": b"b"})
+    shaped = dict(artefacts=[dict(name="arise/figure3", tables=[])], modules={}, notebooks={}, data={}, tables={},
+                  environment=dict(python="3", packages={}))
+    write_archive(tmp_path / "c.zip", {"report.json": json.dumps(shaped).encode()})  # without the part "cassette"
     write_archive(tmp_path / "o.zip", {"report.json": b"{\"artefacts\": [{\"name\": 3}], \"cassette\": 7}"})
     with zipfile.ZipFile(tmp_path / "p.zip", "w") as z: z.writestr("a", "b")
     for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"),
-                      ("o.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
+                      ("o.zip", "report.json can't be read"), ("c.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
                       ("gone.zip", "no archive named 'gone.zip'")):
         code, said = treekit_("verify", tmp_path / name)
         assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['Request', 'Completion', 'without_surrogates', 'logprob_pairs', 'sound_completion', 'LLMClient', 'count_tokens',
-           'Prompt', 'load_prompts', 'canonical_endpoint', 'PerLoop', 'Limiter', 'CallFailed', 'NeverReached',
-           'ScoringUnsupported']
+           'Prompt', 'load_prompts', 'canonical_endpoint', 'PerLoop', 'Limiter', 'CallFailed', 'ScoringUnsupported']
 
 # %% ../../nbs/03_core/04_prompts.ipynb #c2cf8c85
 import asyncio, contextlib, functools, heapq, itertools, string, tomllib
@@ -278,9 +277,6 @@ class CallFailed(Exception):
     ):
         super().__init__(f"{what}; {what_to_do}")
         self.kind, self.what, self.what_to_do, self.again, self.wait, self.tokens = kind, what, what_to_do, again, wait, tokens
-
-class NeverReached(CallFailed):
-    "A call failed, and the model's server has not responded to any call yet: every other call would fail, too."
 
 # %% ../../nbs/03_core/04_prompts.ipynb #960b1009
 class ScoringUnsupported(UsageError):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import Profile, RunOptions, UsageError, missing_library
 from ..core.method import Context, Prediction, Usage
-from ..core.prompts import CallFailed, NeverReached, ScoringUnsupported
+from ..core.prompts import CallFailed, ScoringUnsupported
 from ..core.types import LONGEST_QUESTION
 from .cassettes import note_read
 from .concurrency import in_flight, under_way, with_counted_threads
@@ -27,6 +27,7 @@ from .results import Results, Row, common_reasons, same_reason
 from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
 from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
+from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
 from ..store.errors import StoreFailed
 from ..utils.notices import notify

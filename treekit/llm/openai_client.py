@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST_BODY', 'PROFILE_SETTINGS', 'CHARGED_FAILURES', 'call_failed', 'status_failed', 'split_thinking', 'parse_body',
-           'scoring_unsupported', 'scores_texts', 'certificates', 'ServerConnection', 'OpenAIClient']
+           'scoring_unsupported', 'scores_texts', 'certificates', 'ServerConnection', 'NeverReached', 'OpenAIClient']
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
 import asyncio, functools, itertools, json, math, random, re, time
@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from ..config import UsageError, addresses, request_defaults, run_options
-from ..core.prompts import CallFailed, Completion, Limiter, NeverReached, PerLoop, Request, ScoringUnsupported
+from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..core.answer_extraction import without_thinking
 
@@ -50,7 +50,8 @@ def _connection_failed(error, host, endpoint):
     if isinstance(error.__cause__, CallFailed): return error.__cause__
     cause, look = type(error.__cause__).__name__, "look at its log, or try again"
     if cause in ("ConnectError", "UnsupportedProtocol"):
-        return CallFailed("unreachable", f"no connection to {host}", f"check the network, and that a server runs there: curl {endpoint}/models")
+        todo = f"check the network, and that a server runs there: curl {endpoint}/models"
+        return CallFailed("unreachable", f"no connection to {host}", todo)
     if "complete" in str(error.__cause__):  # both of h11's messages contain "(in)complete"
         return CallFailed("truncated", f"{host} broke off in the middle of an answer", look)
     return CallFailed("server", f"{host} closed the connection ({cause})", look)
@@ -316,6 +317,9 @@ class ServerConnection:
 # %% ../../nbs/05_llm/00_openai_client.ipynb #0a149bb9
 PROFILE_SETTINGS = (  # of a profile, for a client
     "concurrency", "timeout", "retries", "temperature", "max_tokens", "context", "reasoning_effort", "structured", "limit_field")
+class NeverReached(CallFailed):
+    "A call failed, and the model's server has not responded to any call yet: every other call would fail, too."
+
 CHARGED_FAILURES = ("timeout", "truncated", "malformed", "empty")  # attempts that count as charged, at their upper bound if unknown
 
 class OpenAIClient:
@@ -476,4 +480,5 @@ class OpenAIClient:
         "Failure after the last attempt, without the API key in its message."
         what = self.connection.without_key(failed.what)
         tries = f" (tried {attempts} times)" if attempts > 1 else ""
-        return (NeverReached if self._never_reached(failed) else CallFailed)(failed.kind, what + tries, failed.what_to_do, again=False)
+        kind = NeverReached if self._never_reached(failed) else CallFailed
+        return kind(failed.kind, what + tries, failed.what_to_do, again=False)
