@@ -11,6 +11,8 @@ A batch's requests are answered by what answers single ones. Further keys of a s
                 "failed" (code, message), "cancelled", "errors" (share: of its requests that get an error; status, error: default a 500),
                 "garbled" (half of the answers' file), "both" (each answered request has a 500 in the file of errors, too)
     lost_files  so many files of answers are answered by 404
+    half_files  so many files of answers are answered by their first half, as if it were all
+    odd_states  bodies that the next requests for a batch's state get
     slow_order  seconds between the arrival of an order and its reply: the batch is there from the arrival on
     late_order  seconds from an order's arrival until the batch is there
     order_faults  statuses that the next orders get ("reset": the connection breaks) after the batch was made
@@ -43,8 +45,8 @@ def answer_line(line, fault, i, n):
 def look(batch):
     "What has become of a batch by now."
     if batch["status"] in ("in_progress", "validating") and time.time() >= batch["ends"]: end(batch)
-    shown = {k: v for k, v in batch.items() if k not in ("lines", "ends", "fault", "tokens")}
-    return shown | dict(request_counts=dict(total=len(batch["lines"]), completed=0, failed=0))
+    shown = {k: v for k, v in batch.items() if k not in ("lines", "ends", "fault", "tokens", "answered")}
+    return shown | dict(request_counts=dict(total=len(batch["lines"]), completed=batch.get("answered", 0), failed=0))
 
 
 def end(batch):
@@ -65,6 +67,7 @@ def end(batch):
     if fault.get("kind") == "both":
         oops = dict(status_code=500, body=dict(error=dict(message="oops")))
         bad += [dict(custom_id=row["custom_id"], response=oops, error=None) for row in good]
+    batch["answered"] = len(good)
     good.reverse()  # in no order
     whole = "".join(json.dumps(row) + "\n" for row in good)
     if fault.get("kind") == "garbled": whole = whole[:len(whole) // 2]
@@ -108,13 +111,19 @@ class BatchConnection(Connection):
         if where.startswith("/files/") and STATE.script.get("lost_files", 0) > 0:
             STATE.script["lost_files"] -= 1
             return self.send(404, dict(error=dict(message="no such file")))
-        if where.startswith("/files/"): return self.send(200, FILES[where.split("/")[2]].encode(), "content-type: application/octet-stream")
+        if where.startswith("/files/"):
+            text = FILES[where.split("/")[2]]
+            if STATE.script.get("half_files", 0) > 0:
+                STATE.script["half_files"] -= 1
+                text = text[:len(text) // 2]
+            return self.send(200, text.encode(), "content-type: application/octet-stream")
         if where == "/batches" and post: return await self.ordered(json.loads(body))
         if where == "/batches":
             after = re.search(r"after=(\w+)", query)
             rows = list(reversed(BATCHES.values()))
             if after: rows = rows[[b["id"] for b in rows].index(after[1]) + 1:]
             return self.send(200, dict(object="list", data=[look(b) for b in rows[:2]], has_more=len(rows) > 2))
+        if STATE.script.get("odd_states"): return self.send(200, STATE.script["odd_states"].pop(0).encode())
         if batch := BATCHES.get(where.split("/")[2]): return self.send(200, look(batch))
         self.send(404, dict(error=dict(message="no such batch")))
 

@@ -1,5 +1,5 @@
 "The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
-import json, re, shutil, signal, subprocess, sys, time
+import json, os, re, shutil, signal, subprocess, sys, time, tomllib
 from pathlib import Path
 
 import pytest
@@ -335,6 +335,37 @@ def test_a_closed_pipe_is_no_error():
         cwd=ROOT
     )
     assert done.stderr == "" and done.stdout
+
+
+def entry_point():
+    module, _, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["treekit"].partition(":")
+    return f"from {module} import {function}; {function}()"
+
+
+def test_an_interrupt_while_modules_are_loaded_is_one_line():
+    interrupt = """import sys
+class Interrupting:
+    def find_spec(name, path=None, target=None):
+        if name == "click": raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting)
+"""
+    done = subprocess.run([sys.executable, "-c", interrupt + entry_point()], capture_output=True, text=True)
+    assert done.returncode == 130 and done.stderr.count("\n") == 1 and "interrupted" in done.stderr, done.stderr
+
+
+def test_a_scheduler_ends_a_command_as_ctrl_c_does(tmp_path):
+    "SIGTERM: one line, and no temporary folder is left."
+    command = """import os, signal, tempfile, time
+import treekit.cli.main as cli
+def inventory(paper):
+    with tempfile.TemporaryDirectory() as folder:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+cli.inventory = inventory
+"""
+    done = subprocess.run([sys.executable, "-c", command + entry_point(), "list"], env=os.environ | dict(TMPDIR=str(tmp_path)),
+                          capture_output=True, text=True)
+    assert (done.returncode, list(tmp_path.iterdir()), len(done.stderr.strip().splitlines())) == (130, [], 1), done.stderr
 
 
 def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):

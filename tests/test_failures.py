@@ -1,5 +1,5 @@
 "Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
-import csv, json
+import asyncio, csv, json, time
 from dataclasses import dataclass
 
 import pytest
@@ -7,14 +7,16 @@ import pytest
 from commands import inside
 from fakes import FakeChat
 from test_cli import clone, small_clone  # noqa: F401 (a fixture)
-from treekit.config import Profile
+from openai_server import Server
+from treekit.config import Profile, UsageError
 from treekit.core.method import Prediction
-from treekit.core.prompts import CallFailed, Prompt
+from treekit.core.prompts import CallFailed, Prompt, Request
 from treekit.core.output_parsers import FINAL
 from treekit.core.types import Passage, Question
 from treekit.experiments.cassettes import calls_in
 from treekit.experiments.execution import GIVE_UP
 from treekit.experiments.run import run
+from treekit.llm.openai_client import OpenAIClient
 from treekit.store.run_store import Store
 
 asked = Prompt("test.failures", "answer", "$question", FINAL)
@@ -61,6 +63,22 @@ def test_a_server_that_refuses_all_is_left_with_its_reasons():
     with Store() as store, pytest.raises(Exception, match=f"first {GIVE_UP} questions all failed: {GIVE_UP} with the server answered 400"):
         go(chat, store)
     assert len(chat.asked) < GIVE_UP + 10
+
+
+def test_a_run_without_a_network_ends_at_its_first_calls():
+    "No server has responded yet: the first call ends the run, with what to do. A connection that is lost later is a failure of a question."
+    chat, began = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05), time.monotonic()
+    with Store() as store, pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 \(tried 3 times\); check the network.*curl"):
+        go(chat, store)
+    assert time.monotonic() - began < 5
+    with Server() as server: asyncio.run(answered_once(lost := OpenAIClient("m", server.url, retries=4, pause=0.01)))
+    with Store() as store: results = go(lost, store, n=2)
+    assert [r.error.count("tried 5 times") for r in results.rows] == [1] * 4
+
+
+async def answered_once(chat):
+    await chat.complete(Request((dict(role="user", content="Who?"),)))
+    await chat.close()
 
 
 def test_what_may_pass_is_tried_to_the_end():

@@ -94,6 +94,27 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path):
     assert (tmp_path / "a").read_text() == "old" and sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
+FULL = """import errno, os, resource, sys
+from pathlib import Path
+from treekit.cli.main import main
+import treekit.cli.main as cli
+from treekit.utils.atomic_write import write_whole
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+def inventory(paper):
+    if sys.argv[1]: write_whole(Path(sys.argv[1]), "x" * 5000)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+cli.inventory = inventory
+main(["list"])
+"""
+
+
+@pytest.mark.parametrize("name, line", [("table.csv", "treekit: File too large: table.csv"), ("", "treekit: No space left on device")])
+def test_a_write_that_fails_is_one_line_with_the_file(tmp_path, name, line):
+    "A full disk: the system names no file."
+    done = subprocess.run([sys.executable, "-c", FULL, name], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.strip()) == (1, line)
+
+
 NOTEBOOK = [("parameters", "endpoint = ''\nfolder = ''\nprofile = ''"), ("", "import sys, tempfile, os\nfrom treekit.config import root"),
             ("", "print(endpoint, folder, tempfile.gettempdir(), sys.prefix, root(), os.path.expanduser('~'))"),
             ("", "raise RuntimeError(f'no answer from {endpoint} in {tempfile.gettempdir()}')")]

@@ -144,6 +144,21 @@ def test_the_runs_of_one_command_share_its_budget(tmp_path):
     assert SharedBudget(tmp_path / "budget.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
 
 
+def test_a_cancelled_call_counts_as_charged(server, tmp_path):
+    "One of several concurrent calls of a question fails, and the others are cancelled, which the server charges all the same."
+    server.script(latency=0.4)
+    stored, request = chat(tmp_path / "s.sqlite", server.url, 0.01), asked(question="Where?")
+    async def main():
+        call = asyncio.create_task(stored.complete(request))
+        while not server.count: await asyncio.sleep(0.02)
+        call.cancel()
+        await asyncio.gather(call, return_exceptions=True)
+        await stored.close()
+    asyncio.run(main())
+    most = stored.budget.max_cost(request, stored.defaults)
+    assert most > 0 and (stored.budget.spent, stored.budget.reserved, stored.totals.money) == (pytest.approx(most), 0, pytest.approx(most))
+
+
 def test_who_gives_up_waiting_holds_nobody_up(tmp_path):
     "The first in the queue is cancelled; who stands behind him is let in when another process has settled."
     async def main():

@@ -1,5 +1,6 @@
 "Cassettes and reports that somebody has forged: nothing in them is obeyed, and what they claim is computed again."
-import copy, json, lzma, os, shutil, subprocess, sys, tarfile
+import copy, gzip, json, lzma, os, shutil, sqlite3, subprocess, sys, tarfile
+from contextlib import closing
 
 import pytest
 
@@ -63,6 +64,32 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
     code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "about.json" in said, said
     with pytest.raises(UsageError, match="about.json"): about_cassette(tape)
+
+
+@pytest.mark.parametrize("about", [dict(GOOD, what=[], given={}), {}])
+def test_a_cassette_that_names_no_artefact_does_not_run_all(tmp_path, about, treekit_, monkeypatch):
+    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run"))
+    code, said = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", about))
+    assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "packed for" in said, said
+
+
+RECURSIVE = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x, x, x, x FROM n"  # never ends
+
+
+@pytest.mark.parametrize("make", [lambda path: path.write_bytes(gzip.compress(b"x" * 5000)), lambda path: path.write_bytes(b""),
+                                  lambda path: views(path)], ids=["gzip", "empty", "view"])
+def test_a_file_that_is_no_cassette_is_refused_before_anything_runs(tmp_path, make, treekit_, monkeypatch):
+    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run"))
+    make(path := tmp_path / "a.cassette")
+    code, said = treekit_("cassette", "replay", path)
+    assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "cassette" in said, said
+
+
+def views(path):
+    "A store whose calls are a view."
+    Store(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(f"PRAGMA journal_mode=DELETE; DROP TABLE calls; CREATE VIEW calls AS {RECURSIVE}")
 
 
 def test_what_a_cassette_can_say(tmp_path):

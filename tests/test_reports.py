@@ -83,6 +83,28 @@ def test_two_ways_of_running_are_told_and_never_packed_as_one(monkeypatch, tmp_p
     with pytest.raises(UsageError, match="under profile 'offline': say --profile offline"): one_way(rows[:1], mine, "openai", {})
 
 
+def test_another_folder_with_the_run_is_named(monkeypatch, tmp_path):
+    "What was run with --n or --data lies in a folder of its own, which a report finds by --tables."
+    from treekit.config import work_dir
+    from treekit.artefacts.catalog import runnable
+    from treekit.artefacts.build_cache import write_record
+    from treekit.reports.report import one_way, ran_artefacts
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    rows, mine = runnable((WHAT,)), tmp_path / "mine"
+    (tmp_path / "mine-n4/arise").mkdir(parents=True)
+    (tmp_path / f"mine-n4/{WHAT}.csv").write_text("cell\n")
+    write_record(work_dir("runs", "mine-n4") / f"{WHAT}.json", code=0, parameters=dict(profile="offline", out="figures/mine-n4", n=4))
+    with pytest.raises(UsageError, match="nothing was run into 'mine' yet.*, or name the folder .*: --tables .*mine-n4$"):
+        ran_artefacts((WHAT,), mine)
+    with pytest.raises(UsageError, match="no record here says how the tables in 'mine' were made: leave n away, or .*mine-n4$"):
+        one_way(rows, mine, "offline", dict(n=4))
+    assert one_way(rows, mine, "offline", dict(n=5)) == dict(n=5)
+    write_record(work_dir("runs", "mine") / f"{WHAT}.json", code=0, parameters=dict(profile="offline", out="figures/mine", n=3))
+    with pytest.raises(UsageError, match="run with n=3, not with n=4: leave that away, or .*--tables .*mine-n4$"):
+        one_way(rows, mine, "offline", dict(n=4))
+    with pytest.raises(UsageError, match="run with n=3, not with n=5: leave that away$"): one_way(rows, mine, "offline", dict(n=5))
+
+
 @pytest.mark.slow
 def test_the_same_facts_give_the_same_bytes(made, tmp_path):
     _, words, home = made
@@ -214,10 +236,13 @@ def test_the_wall_stands_in_every_python_process(tmp_path):
 def test_what_is_no_report_gets_one_line(tmp_path, treekit_):
     (tmp_path / "x.zip").write_bytes(b"PK no")
     write_archive(tmp_path / "e.zip", {"a": b"b"})
+    shaped = dict(artefacts=[dict(name="arise/figure3", tables=[])], modules={}, notebooks={}, data={}, tables={},
+                  environment=dict(python="3", packages={}))
+    write_archive(tmp_path / "c.zip", {"report.json": json.dumps(shaped).encode()})  # without the part "cassette"
     write_archive(tmp_path / "o.zip", {"report.json": b"{\"artefacts\": [{\"name\": 3}], \"cassette\": 7}"})
     with zipfile.ZipFile(tmp_path / "p.zip", "w") as z: z.writestr("a", "b")
     for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"),
-                      ("o.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
+                      ("o.zip", "report.json can't be read"), ("c.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
                       ("gone.zip", "no archive named 'gone.zip'")):
         code, said = treekit_("verify", tmp_path / name)
         assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said

@@ -59,7 +59,7 @@ def work_share(
     return tasks
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #94b62016
-_START = "from treekit.cli.main import main; main()"
+_START = "from treekit.__main__ import main; main()"
 
 def _started(words, share, together):
     "Start a worker's process. Its output is logged."

@@ -79,7 +79,8 @@ class _Main(click.Group):
         except BrokenPipeError:  # `treekit list | head`: the pipe is closed
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
-        except OSError as e: _fail(f"{e.strerror or type(e).__name__}: {e.filename or e}", 1)  # a full disk, a folder that can't be written
+        except OSError as e:  # a full disk, a folder that can't be written
+            _fail(": ".join(map(str, filter(None, (e.strerror, e.filename)))) or f"{type(e).__name__}: {e}", 1)
 
 def _renamed(error):
     "Line with the new name of an option in an error of the command line; empty: it isn't an old name."

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
-from ..store.schema import add_table, create_tables, has_table
+from ..store.schema import add_table, cassette_tables, create_tables, has_table
 from ..store.cassette_archive import is_archive, plain_store, open_archive
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
@@ -127,9 +127,10 @@ def about_cassette(
 def calls_in(
     path: Path | str,
 ) -> int:
-    "Number of calls in a cassette."
+    "Number of calls in a cassette. `UsageError` for any other file."
     try:
         with plain_store(path) as plain, closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+            cassette_tables(db, Path(path).name)
             return db.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
     except sqlite3.Error as e:
         raise UsageError(f"{Path(path).name!r} can't be read as a cassette ({e}): treekit cassette pack makes one") from None
@@ -189,8 +190,9 @@ def check_amount(
     said: dict,  # from `about_cassette`
 ):
     "Refuse a cassette with many more questions than calls. Questions with the same text share a call, hence the factor."
+    calls = calls_in(path)
     for n in (part.get("n") for part in (said.get("given", {}), said.get("sets", {}))):
-        if n is not None and int(n) > 2 * (calls := calls_in(path)):
+        if n is not None and int(n) > 2 * calls:
             raise UsageError(f"the cassette {Path(path).name!r} says n={n}, and holds {calls:,} calls: pack it with the n that was asked")
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #0ac9f52c
@@ -203,10 +205,12 @@ def replay_settings(
 ) -> tuple[tuple, str, dict, dict, dict]:  # the same, completed; and fields of `RunOptions`
     "Arguments for the replay of a cassette."
     said, (laid, options) = about_cassette(path), unpack_cassette(path)
-    check_amount(path, said)
+    if not (what := what or tuple(said.get("what", ()))) and is_archive(path):
+        raise UsageError(f"{Path(path).name!r} doesn't say what it was packed for: name it, as in treerare/table1")
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
         raise UsageError(f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "
                          + (f"--{missing[0]} …" if missing[0] in given else f"--set {missing[0]}=…"))
+    check_amount(path, said)
     packed = said.get("given", {}) | (dict(data=laid) if laid else {})
     settled = {k: packed.get(k) if v is None else v for k, v in given.items()}
-    return what or tuple(said.get("what", ())), profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, options
+    return what, profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, options

@@ -27,6 +27,7 @@ from .results import Results, Row, common_reasons, same_reason
 from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
 from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
+from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
 from ..store.errors import StoreFailed
 from ..utils.notices import notify
@@ -126,6 +127,7 @@ async def _answer(run, job):
         if _too_long(job.question): raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
         prediction = await run.methods[job.method](job.question, context)
     except (Unusable, NotOnCassette): raise  # affects every question
+    except NeverReached as e: raise Unusable(str(e)) from e
     except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (todo := missing_library(e.name or "")): raise Unusable(todo) from e

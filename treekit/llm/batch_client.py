@@ -18,6 +18,7 @@ from .openai_client import scoring_unsupported
 
 # %% ../../nbs/05_llm/06_batch_client.ipynb #56ce33d9
 _RETRY_SECONDS = 3600.0  # for operations that change nothing
+_START_SECONDS = 3.0  # for a server that hasn't responded yet
 
 class BatchAPI:
     "Requests to the batch endpoint of a server."
@@ -41,16 +42,19 @@ class BatchAPI:
         while True:
             try: return await self._attempt(send)
             except CallFailed as e:
-                if not e.again or time.monotonic() - began > _RETRY_SECONDS: raise
+                patience = _START_SECONDS if e.kind == "unreachable" and not self.connection.reached else _RETRY_SECONDS
+                if not e.again or time.monotonic() - began > patience: raise
                 await asyncio.sleep(e.wait or pause)
                 pause = min(2 * pause, self.poll[1])
 
-    async def _get(self, path):
-        return await self._retry(lambda: self.connection.get(path))
+    async def _get(self, path, read):
+        "Body of a GET request, as `read` returns it. What it can't read is requested again."
+        async def send(): return read(await self.connection.get(path))
+        return await self._retry(send)
 
-    async def _find_text(self, path):
-        "Body of a GET request; None if the server has nothing there (404)."
-        try: return await self._get(path)
+    async def _find(self, path, read):
+        "As `_get`; None if the server has nothing there (404)."
+        try: return await self._get(path, read)
         except CallFailed as e:
             if "answered 404" not in str(e): raise
 
@@ -78,7 +82,7 @@ class BatchAPI:
         "ID of a batch in the server's list; empty if it isn't there."
         after = ""
         while True:
-            page = parse_body(await self._get(f"/batches?limit=100{after}"))
+            page = await self._get(f"/batches?limit=100{after}", parse_body)
             rows = [row for row in page.get("data") or () if isinstance(row, dict) and isinstance(row.get("id"), str)]
             for row in rows:
                 metadata = row.get("metadata") if isinstance(row.get("metadata"), dict) else {}
@@ -96,12 +100,11 @@ class BatchAPI:
 
     async def state(self, id: str) -> dict | None:
         "State of a batch; None if the server doesn't know it."
-        text = await self._find_text(f"/batches/{quote(id, safe='')}")
-        return parse_body(text) if text else None
+        return await self._find(f"/batches/{quote(id, safe='')}", parse_body)
 
     async def file(self, id: str) -> str | None:
         "Content of a file; None if the server doesn't know it."
-        return await self._find_text(f"/files/{quote(str(id), safe='')}/content")
+        return await self._find(f"/files/{quote(str(id), safe='')}/content", str)
 
 # %% ../../nbs/05_llm/06_batch_client.ipynb #4238a8f4
 _MAX_REFUSALS = 60  # of a full queue, in a row
@@ -131,6 +134,11 @@ class QueueRoom:
 
 # %% ../../nbs/05_llm/06_batch_client.ipynb #a89f5def
 _FINAL_STATES = ("completed", "failed", "expired", "cancelled")
+
+def _completed(state):
+    "Number of answered requests, as the server counts them."
+    counts = state.get("request_counts")
+    return n if isinstance(counts, dict) and type(n := counts.get("completed")) is int else 0
 
 class BatchTracker:
     "Sends batches and follows them to their answers, with every step in the journal."
@@ -182,28 +190,39 @@ class BatchTracker:
             await asyncio.sleep(failed.wait or self.api.poll[0])
 
     async def _answers(self, name):
-        batch, pause, found = self.journal.batch(name), self.api.poll[0], {}
-        while (state := await self._state(batch)) and state.get("status") not in _FINAL_STATES:
+        batch, pause = self.journal.batch(name), self.api.poll[0]
+        while (state := await self._state(batch)) is not None and state.get("status") not in _FINAL_STATES:
             if self.journal.batch(name).state not in ("sent", "posted", "made"): break  # given up, or sent again, by command
-            counts = state.get("request_counts") if isinstance(state.get("request_counts"), dict) else {}
-            self.progress[name] = f"{counts.get('completed', 0)} of {batch.requests}"
+            self.progress[name] = f"{_completed(state)} of {batch.requests}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, self.api.poll[1])
         self._check_given_up(name)
-        if state and state.get("status") not in _FINAL_STATES: return None  # its requests are looked up again, and sent again
-        if not state: return self._lost(batch)
+        if state is None: return self._lost(batch)
+        if state.get("status") not in _FINAL_STATES: return None  # its requests are looked up again, and sent again
         if state["status"] == "failed": return self._refused(batch, state)
         self.room.accepted()
-        for file in filter(None, (state.get("output_file_id"), state.get("error_file_id"))):
-            if text := await self.api.file(file): read_answers(text, found)
+        answered = await self._download(state, lines := self.journal.lines(name))
         missing = BatchAnswer(0, "null", f"its batch ended as {state['status']}, without a word on it")
-        found = {line: found.get(line, missing) for line in self.journal.lines(name)}
+        found = {line: answered.get(line, missing) for line in lines}
         if batch.state == "sent": self.journal.end(name, [line.rpartition("-")[0] for line, a in found.items() if a.status != 200])
+        return found
+
+    async def _download(self, state, lines):
+        "Answers in a batch's files. Files with fewer answers than the server counts are incomplete, and downloaded again."
+        files = [*filter(None, (state.get("output_file_id"), state.get("error_file_id")))]
+        for attempt in range(self.retries + 1):
+            if attempt: await asyncio.sleep(self.api.poll[0])
+            found = {}
+            for file in files: read_answers(await self.api.file(file) or "", found)
+            lacking = _completed(state) - len(found.keys() & lines)
+            if not files or lacking <= 0: return found
+        notify(f"{self.api.host} counts {lacking} more answers than the files of batch {state.get('id')} have: "
+               "these requests are sent again, and may be charged again")
         return found
 
     async def _state(self, batch):
         "State of a batch; None if the server has lost it. A batch that is listed under another ID is adopted."
-        if state := await self.api.state(batch.id): return state
+        if (state := await self.api.state(batch.id)) is not None: return state
         if (other := await self.api.find(batch)) in ("", batch.id): return None
         self.journal.update(batch.name, id=other)
         return await self.api.state(other)

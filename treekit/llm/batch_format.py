@@ -101,7 +101,7 @@ def read_answers(
             body = json.dumps(response.get("body"), ensure_ascii=False)
             answer, known = BatchAnswer(int(response.get("status_code") or 0), body, str(why)[:200]), found.get(row["custom_id"])
             if known is None or known.status != 200: found[row["custom_id"]] = answer
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError): continue  # an empty or truncated line
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError): continue  # an empty or truncated line
     return found
 
 # %% ../../nbs/05_llm/04_batch_format.ipynb #d130e3e2

@@ -81,6 +81,9 @@ class CallMaker:
             await wait_written(saved)
             return answered
         except StoreFailed: raise
+        except asyncio.CancelledError:
+            spent = reserved  # the server may charge what it was sent
+            raise
         except Exception:
             self.store.log_unpaid(keys, who, failed=True)
             raise

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST_BODY', 'PROFILE_SETTINGS', 'CHARGED_FAILURES', 'call_failed', 'status_failed', 'split_thinking', 'parse_body',
-           'scoring_unsupported', 'scores_texts', 'certificates', 'ServerConnection', 'OpenAIClient']
+           'scoring_unsupported', 'scores_texts', 'certificates', 'ServerConnection', 'NeverReached', 'OpenAIClient']
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
 import asyncio, functools, itertools, json, math, random, re, time
@@ -50,7 +50,8 @@ def _connection_failed(error, host, endpoint):
     if isinstance(error.__cause__, CallFailed): return error.__cause__
     cause, look = type(error.__cause__).__name__, "look at its log, or try again"
     if cause in ("ConnectError", "UnsupportedProtocol"):
-        return CallFailed("unreachable", f"no connection to {host}", f"check that a server runs there: curl {endpoint}/models")
+        todo = f"check the network, and that a server runs there: curl {endpoint}/models"
+        return CallFailed("unreachable", f"no connection to {host}", todo)
     if "complete" in str(error.__cause__):  # both of h11's messages contain "(in)complete"
         return CallFailed("truncated", f"{host} broke off in the middle of an answer", look)
     return CallFailed("server", f"{host} closed the connection ({cause})", look)
@@ -251,7 +252,7 @@ async def _refuse_redirect(response):
 
 def _body_text(response):
     body, named = response.content, re.search(r"charset=[\"']?([\w.:-]+)", response.headers.get("content-type", ""))
-    for charset in ("utf-8", named[1] if named else "utf-8"):
+    for charset in ("utf-8-sig", named[1] if named else "utf-8"):
         with suppress(LookupError, ValueError): return body.decode(charset)
     return body.decode("utf-8", "replace")
 
@@ -286,10 +287,12 @@ class ServerConnection:
         if run_options().cassette: raise UsageError("a replay asks no server: only the cassette's replies answer")
         import httpx2, openai
         self.endpoint, self.timeout, self.raw = canonical_endpoint(endpoint), timeout, httpx2.Response
+        self.reached = False  # whether the server has responded yet, with an error or an answer
+        async def note_response(response): self.reached = True
         self.without_key = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # keep-alive of 4 s: servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            hooks = dict(response=[_refuse_redirect, _limit_body])
+            hooks = dict(response=[note_response, _refuse_redirect, _limit_body])
             http_client = openai.DefaultAsyncHttpxClient(verify=certificates(), limits=limits, event_hooks=hooks)
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
@@ -314,6 +317,9 @@ class ServerConnection:
 # %% ../../nbs/05_llm/00_openai_client.ipynb #0a149bb9
 PROFILE_SETTINGS = (  # of a profile, for a client
     "concurrency", "timeout", "retries", "temperature", "max_tokens", "context", "reasoning_effort", "structured", "limit_field")
+class NeverReached(CallFailed):
+    "A call failed, and the model's server has not responded to any call yet: every other call would fail, too."
+
 CHARGED_FAILURES = ("timeout", "truncated", "malformed", "empty")  # attempts that count as charged, at their upper bound if unknown
 
 class OpenAIClient:
@@ -463,11 +469,16 @@ class OpenAIClient:
         return min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
 
     def max_retries(self, failed: CallFailed, body: dict) -> int:
-        "Retries after a failure. An empty completion at temperature 0 is retried once."
-        return min(1, self.retries) if failed.kind == "empty" and not body.get("temperature") else self.retries
+        "Retries after a failure: one for an empty completion at temperature 0, two while no server has responded to any call."
+        most = 1 if failed.kind == "empty" and not body.get("temperature") else 2 if self._never_reached(failed) else self.retries
+        return min(most, self.retries)
+
+    def _never_reached(self, failed):
+        return failed.kind == "unreachable" and not any(c.reached for c in self.connections.values())
 
     def final_failure(self, failed: CallFailed, attempts: int) -> CallFailed:
         "Failure after the last attempt, without the API key in its message."
         what = self.connection.without_key(failed.what)
         tries = f" (tried {attempts} times)" if attempts > 1 else ""
-        return CallFailed(failed.kind, what + tries, failed.what_to_do, again=False)
+        kind = NeverReached if self._never_reached(failed) else CallFailed
+        return kind(failed.kind, what + tries, failed.what_to_do, again=False)

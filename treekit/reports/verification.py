@@ -264,7 +264,8 @@ _SHAPES = dict(artefacts=list, modules=dict, notebooks=dict, data=dict, environm
 
 def _shaped(report):
     "Whether a report has the required structure."
-    if not isinstance(report, dict) or not all(isinstance(report.get(k), kind) for k, kind in _SHAPES.items()): return False
+    if not isinstance(report, dict) or not all(k in report and isinstance(report[k], kind) for k, kind in _SHAPES.items()):
+        return False
     def named(a): return isinstance(a, dict) and isinstance(a.get("name"), str) and isinstance(a.get("tables"), list)
     artefacts = bool(report["artefacts"]) and all(map(named, report["artefacts"]))
     python = isinstance(report["environment"].get("packages"), dict) and "python" in report["environment"]

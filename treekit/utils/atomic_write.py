@@ -18,7 +18,7 @@ def write_whole(
     content: str | bytes,  # text is encoded as UTF-8
     private: bool = False,  # readable for this user only
 ):
-    "Write a file atomically."
+    "Write a file atomically. An `OSError` names the file, also where the system names none (a full disk) or the temporary one."
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if private else 0o755)
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     content, mode = content.encode("utf-8") if isinstance(content, str) else content, 0o600 if private else 0o644
@@ -26,7 +26,8 @@ def write_whole(
         if not _write_nameless(part, content, mode):
             with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as f: f.write(content)
         part.replace(path)
-    except BaseException:
+    except BaseException as e:
+        if isinstance(e, OSError): e.filename, e.filename2 = str(path), None
         with suppress(OSError): part.unlink()  # a full disk
         raise
 
