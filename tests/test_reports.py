@@ -7,6 +7,7 @@ from commands import inside
 
 from treekit.artefacts.reproduce import placeless
 from treekit.config import UsageError, root
+from treekit.experiments.cassettes import about_cassette
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
 from treekit.reports.checklist import checked_facts, checklist
 from treekit.reports.verification import clean_environment, verify_archive
@@ -144,6 +145,27 @@ def test_a_run_over_any_data_with_failed_questions_is_verified_elsewhere(table, 
     assert code == 0 and server.count == count, out + err
     found = verify_archive(archive)
     assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0 and server.count == count
+
+
+@pytest.mark.slow
+def test_a_profile_of_ones_own_is_verified_where_nobody_has_it(server, tmp_path, monkeypatch):
+    "The cassette holds the profile's settings, without server and key."
+    home = dict(TREEKIT_HOME=str(tmp_path / "home"), LAB_KEY="x")
+    (tmp_path / "elsewhere").mkdir()
+    assert inside("init", tmp_path / "lab", **home)[0] == 0
+    with open(tmp_path / "lab" / "settings.ini", "a") as f:
+        f.write(f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nwiki = corpus\nqa_judge = offline\n")
+    code, out, err = inside("reproduce", "toq/table2", "--profile", "lab", cwd=tmp_path / "lab", **home)
+    assert code == 0, out + err
+    archive = tmp_path / "r.zip"
+    code, out, err = inside("report", "toq/table2", "--profile", "lab", "--cassette", "--out", archive, cwd=tmp_path / "lab", **home)
+    assert code == 0, out + err
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    found = verify_archive(archive)
+    assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0
+    (tmp_path / "run.cassette").write_bytes(read_archive(archive)[0]["run.cassette"])
+    section = about_cassette(tmp_path / "run.cassette")["section"]
+    assert section["n"] == "2" and not {"endpoint", "api_key_env"} & section.keys()
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ __all__ = ['RENAMED_SETTINGS', 'RENAMED_SOURCES', 'RENAMED_COMMANDS', 'RENAMED_O
            'check_source', 'current_settings', 'choose', 'missing_library', 'variable', 'set_default_variables',
            'replace_environment', 'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options',
            'package_dir', 'installed', 'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses',
-           'request_defaults', 'Profile', 'is_unset', 'profile_names', 'api_key_envs', 'load_profile']
+           'request_defaults', 'Profile', 'is_unset', 'profile_names', 'profile_section', 'api_key_envs',
+           'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, functools, json, math, os, re
@@ -163,6 +164,7 @@ class RunOptions:
     parses_by: str = ""  # fingerprint of the Stanza package that made a cassette's parses
     vectors: Path | None = None  # database of a cassette's vectors; while a cassette is packed: of the vectors that are used
     questions: tuple[str, ...] = ()  # ids of the questions to ask; empty: all
+    section: dict = field(default_factory=dict)  # of a replay: name and settings of the cassette's profile, over those of `settings.ini`
     record: Path | None = None  # while a cassette is packed: folder in which calls, questions and sources that are read are listed
 
     command_dir: Path | None = None  # folder that the processes of a command share: progress, notices, the shared budget
@@ -440,6 +442,7 @@ def _read(settings):
     for section, values in (("DEFAULT", parser.defaults()), *parser._sections.items()):
         for name in values:
             if name in RENAMED_SETTINGS: raise UsageError(f"{path.name}, [{section}]: `{name}` is called `{RENAMED_SETTINGS[name]}` now")
+    if settings is None and (packed := dict(run_options().section)): parser.read_dict({packed.pop("name"): packed})
     return parser
 
 # %% ../nbs/00_config.ipynb #a5c6ed91
@@ -450,6 +453,12 @@ def profile_names(
     return _read(settings).sections()
 
 # %% ../nbs/00_config.ipynb #d83e6f5b
+def profile_section(
+    name: str,
+) -> dict[str, str]:
+    "A profile's settings as `settings.ini` has them, without defaults of the code."
+    return dict(_read(None)[name])
+
 def api_key_envs() -> tuple[str, ...]:
     "Environment variables that hold a profile's API key."
     parser = _read(None)

@@ -9,7 +9,7 @@ __all__ = ['chosen_questions', 'pack_run']
 import json
 from pathlib import Path
 
-from ..config import UsageError, load_profile, run_options, work_dir
+from ..config import UsageError, load_profile, profile_section, run_options, work_dir
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #7d02b9e4
 def chosen_questions(
@@ -76,7 +76,8 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
     keys, *seen = what_was_read(read)
     if not keys: raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
-    _write_cassette(file, whole, keys, seen, noted, dict(what=list(what), profile=profile, given=given, sets=sets, questions=ids))
+    about = dict(what=list(what), profile=profile, section=profile_section(profile), given=given, sets=sets, questions=ids)
+    _write_cassette(file, whole, keys, seen, noted, about)
     return calls_in(file)
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #e5a30d7c

@@ -16,7 +16,7 @@ from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_
 from .options import profile_of, profile_options
 from ..config import (
     RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, UsageError, api_key_envs, choose, is_unset, load_profile, missing_library,
-    profile_names, root, run_options, work_dir)
+    profile_names, root, run_options, use_options, work_dir)
 from ..papers.registry import method_names
 from ..utils.sanitize import printable
 from ..utils.atomic_write import write_whole
@@ -463,7 +463,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
-    with sealed(api_key_envs()): tasks, folder = reproduce_all(what, profile, out, 1, sets, run_options().given(**tape), **given)
+    with sealed(api_key_envs()), use_options(**tape) as options: tasks, folder = reproduce_all(what, profile, out, 1, sets, options, **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../../nbs/25_cli/09_main.ipynb #94829be6

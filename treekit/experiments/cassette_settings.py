@@ -99,6 +99,7 @@ def _id(v): return isinstance(v, str) and 0 < len(v) <= 500
 
 ABOUT_FIELDS = dict(  # field of about.json -> validator, which returns an error or None
     what=_list(_like(r"[\w-]+(/[\w-]+)?"), 500), profile=_value(_like(r"[\w. -]+", 80)), given=_settings(GIVEN),
+    section=_settings(CASSETTE_SETTINGS),
     sets=_settings(CASSETTE_SETTINGS | ASKING), questions=_list(_id, 10**6), data=_value(lambda v: _id(v) and not set(v) & set("/\\\0")),
     parser=_value(lambda v: _text(v) and len(v) <= 200), left_out=_list(_like(r"[a-z_]+"), 100))
 
@@ -119,12 +120,12 @@ def read_about(
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #c5d062fa
 def packable_about(
-    about: dict,  # what, profile, given, sets, questions, and perhaps data and parser
+    about: dict,  # what, profile, its section of `settings.ini`, given, sets, questions, and perhaps data and parser
 ) -> dict:  # valid for `read_about`
     "Content of `about.json` for a new cassette."
     if about["profile"] == "offline" and about["sets"].get("endpoint", "offline") != "offline":
         raise UsageError("a cassette holds no endpoint, and profile 'offline' has none: run it under another profile, such as local")
-    given, sets = ({k: v for k, v in about[part].items() if k in table and table[k](v)}
-                   for part, table in (("given", GIVEN), ("sets", CASSETTE_SETTINGS)))
+    given, sets, section = ({k: v for k, v in about[part].items() if k in table and table[k](v)}
+                            for part, table in (("given", GIVEN), ("sets", CASSETTE_SETTINGS), ("section", CASSETTE_SETTINGS)))
     left = sorted(k for part, kept in (("given", given), ("sets", sets)) for k in about[part].keys() - kept.keys() - ONLY_FOR_CALLS)
-    return about | dict(given=given, sets=sets) | (dict(left_out=left) if left else {})
+    return about | dict(given=given, sets=sets, section=section) | (dict(left_out=left) if left else {})

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SOLVED_KEPT', 'only_these', 'note_read', 'what_was_read', 'cut_store', 'as_record', 'data_of', 'about_cassette',
-           'calls_in', 'unpack_cassette', 'noted_parses', 'check_amount', 'replay_settings']
+           'calls_in', 'unpack_cassette', 'packed_section', 'noted_parses', 'check_amount', 'replay_settings']
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #8f2d60b5
 import json, re, sqlite3, uuid, zlib
@@ -158,7 +158,14 @@ def unpack_cassette(
         if PACKED_FILE in inside: options["vectors"] = unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
     if by := said.get("parser"): options["parses_by"] = str(by)
     if chosen := said.get("questions"): options["questions"] = tuple(chosen)
-    return data and str(data), options
+    return data and str(data), options | packed_section(said)
+
+def packed_section(
+    said: dict,  # from `about_cassette`
+) -> dict:  # a field of `RunOptions`; empty for an older cassette, and for the profile without a server
+    "The profile that a cassette was packed under, with a server that doesn't exist."
+    if "section" not in said or said.get("profile", "offline") == "offline": return {}
+    return dict(section=dict(endpoint="https://cassette.invalid/v1") | said["section"] | dict(name=said["profile"]))
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #6e91c3b8
 def _folder_name(said):

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..config import (
-    RunOptions, UsageError, child_environment, current_settings, load_profile, package_dir, run_options, variable,
+    RunOptions, UsageError, child_environment, current_settings, load_profile, package_dir, run_options, use_options, variable,
     RENAMED_SETTINGS, RENAMED_SOURCES)
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from ..experiments.cassette_settings import ONLY_FOR_CALLS
-from ..experiments.cassettes import about_cassette, calls_in
+from ..experiments.cassettes import about_cassette, calls_in, packed_section
 from ..artefacts.catalog import inventory, runnable
 from ..artefacts.reproduce import placeless
 from .archive import SUMS, read_archive, sha256
@@ -165,8 +165,9 @@ def cassette_differences(
     if about.get("profile") != report.get("profile"):
         found.append(f"the cassette was packed under profile {about.get('profile')!r}, and the report says {report.get('profile')!r}")
     way, left = about.get("given", {}) | about.get("sets", {}), about.get("left_out", [])
-    try: usual = vars(load_profile(about.get("profile", "offline")))
-    except UsageError: usual = {}
+    with use_options(**packed_section(about)):
+        try: usual = vars(load_profile(about.get("profile", "offline")))
+        except UsageError: usual = {}
     skipped = {*ONLY_FOR_CALLS, *left, *(["data"] if "data" in about else [])}
     for a in (a for a in report["artefacts"] if a["name"] in said["what"] or a.get("code") == 0):
         if a["name"] not in said["what"]: found.append(f"{a['name']}: ended well, and isn't in the cassette")
