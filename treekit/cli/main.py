@@ -463,7 +463,8 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
-    with sealed(api_key_envs()), use_options(**tape) as options: tasks, folder = reproduce_all(what, profile, out, 1, sets, options, **given)
+    with sealed(api_key_envs()), use_options(**tape) as options:
+        tasks, folder = reproduce_all(what, profile, out, 1, sets, options, **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../../nbs/25_cli/09_main.ipynb #94829be6
