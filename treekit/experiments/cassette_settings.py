@@ -125,7 +125,7 @@ def packable_about(
     "Content of `about.json` for a new cassette."
     if about["profile"] == "offline" and about["sets"].get("endpoint", "offline") != "offline":
         raise UsageError("a cassette holds no endpoint, and profile 'offline' has none: run it under another profile, such as local")
-    given, sets, section = ({k: v for k, v in about[part].items() if k in table and table[k](v)}
+    given, sets, section = ({k: v for k, v in about.get(part, {}).items() if k in table and table[k](v)}
                             for part, table in (("given", GIVEN), ("sets", CASSETTE_SETTINGS), ("section", CASSETTE_SETTINGS)))
     left = sorted(k for part, kept in (("given", given), ("sets", sets)) for k in about[part].keys() - kept.keys() - ONLY_FOR_CALLS)
     return about | dict(given=given, sets=sets, section=section) | (dict(left_out=left) if left else {})
