@@ -122,7 +122,7 @@ def main():
     \b
     Exit codes: 0 all well; 1 something failed (a notebook, a question);
     2 a wrong name, file or setting, or something missing; 3 the budget was reached; 130 interrupted.
-    After 1, 3 and 130 the same command goes on where it stopped: no call is paid twice.
+    After 1, 3 and 130 the same command goes on where it stopped: no answered call is paid twice.
     """
 
 # %% ../../nbs/25_cli/09_main.ipynb #1e6347a6

@@ -78,7 +78,7 @@ def command_pages(
 {md_table(("command", "what it does"), lines)}
 
 **Exit codes.** 0: success. 1: something failed, such as a notebook or a question. 2: a wrong name, file or setting, or something is
-missing. 3: the budget was reached. 130: interrupted. After 1, 3 and 130 the same command resumes; no call is paid twice.
+missing. 3: the budget was reached. 130: interrupted. After 1, 3 and 130 the same command resumes; no answered call is paid twice.
 
 {toctree}
 """
