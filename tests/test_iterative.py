@@ -80,7 +80,7 @@ def test_iter_retgen_searches_with_its_last_answer(server):
 
 
 @pytest.mark.parametrize("method,name,value", [
-    (SelfAsk, "rounds", 0), (SelfAsk, "top_k", 101), (AutoRAG, "rounds", 0), (AutoRAG, "recalls", -1), (AutoRAG, "top_k", 0),
+    (SelfAsk, "rounds", 0), (SelfAsk, "top_k", 1001), (AutoRAG, "rounds", 0), (AutoRAG, "recalls", -1), (AutoRAG, "top_k", 0),
     (IRCoT, "rounds", "8"), (IRCoT, "passages", 0), (IterRetGen, "rounds", 1.5), (IterRetGen, "top_k", None)])
 def test_a_setting_out_of_range_is_named(method, name, value):
     with pytest.raises(UsageError, match=f"^{name} should be a whole number from .* to .*, not {value!r}"): method(**{name: value})

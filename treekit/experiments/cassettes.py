@@ -213,7 +213,7 @@ def replay_settings(
     "Arguments for the replay of a cassette."
     said, (laid, options) = about_cassette(path), unpack_cassette(path)
     if not (what := what or tuple(said.get("what", ()))) and is_archive(path):
-        raise UsageError(f"{Path(path).name!r} doesn't say what it was packed for: name it, as in treerare/table1")
+        raise UsageError(f"{Path(path).name!r} doesn't say what it was packed for: name it, PAPER/ARTEFACT")
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
         raise UsageError(f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "
                          + (f"--{missing[0]} …" if missing[0] in given else f"--set {missing[0]}=…"))
