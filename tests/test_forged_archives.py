@@ -8,11 +8,11 @@ from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
 from test_reports import WHAT
-from treekit.config import UsageError, load_profile, run_options
+from treekit.config import UsageError, load_profile, run_options, use_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
 from treekit.store.cassette_archive import STORE_FILE, open_archive
-from treekit.experiments.cassettes import about_cassette, data_of, unpack_cassette
+from treekit.experiments.cassettes import about_cassette, data_of, packed_section, unpack_cassette
 from treekit.experiments.resources import chat_for, load, load_corpus
 from treekit.reports import verification
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
@@ -54,6 +54,16 @@ RAW = dict(empty=b"", half=b"{", list=b"[]", number=b"3", text=b'"x"', null=b"nu
 def packed(path, about, **more):
     about = about if isinstance(about, bytes) else json.dumps(about).encode()
     return cassette_archive.write_archive(path, {"about.json": about, STORE_FILE: b"", **more})
+
+
+def test_a_packed_profile_has_the_values_of_a_settings_file(tmp_path):
+    "Numbers and null in JSON are read, too, and no cassette says a server."
+    about = GOOD | dict(profile="lab", section=dict(n=2, temperature=None, model="m", structured=True))
+    with use_options(**packed_section(about_cassette(packed(tmp_path / "a.cassette", about)))): lab = load_profile("lab")
+    assert (lab.n, lab.model, lab.structured, lab.endpoint) == (2, "m", True, "https://cassette.invalid/v1")
+    with pytest.raises(UsageError, match="no profile named 'lab'"): load_profile("lab")
+    for own in (dict(endpoint="http://127.0.0.1:1/v1"), dict(api_key_env="HOME"), dict(router="openai"), 3):
+        with pytest.raises(UsageError, match="is refused"): about_cassette(packed(tmp_path / "b.cassette", about | dict(section=own)))
 
 
 @pytest.mark.parametrize("case", [*OBEYED, *MALFORMED, *RAW])

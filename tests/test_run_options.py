@@ -10,7 +10,7 @@ ALL = dict(
     progress=False, budget=1.5, home=Path("h"), store_file=Path("s.sqlite"), parser_dir=Path("p"), bwrap="/usr/bin/bwrap",
     cassette=Path("c"),
     parses=Path("a"), parses_by="stanza-1", vectors=Path("v"), questions=("q1", "q2"), record=Path("r"),
-    command_dir=Path("d"), section=dict(name="lab", n="2"),
+    command_dir=Path("d"), section=dict(lab=dict(n="2")),
     owner="host|1|2",
     share="2/4", sealed=True, retrain=True, about=dict(artefact="toq/table2"), command=dict(profile="offline", n=3), sample_dir=Path("f"),
     sample_size=60)

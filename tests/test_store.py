@@ -175,7 +175,7 @@ def test_a_budget_needs_a_price(server, path):
 
 
 def test_no_secret_enters(server, path, tmp_path):
-    key = "sk-secret-0123456789"
+    key = "-".join(("sk", "secret", "0123456789"))  # made up
     url = server.url.replace("http://", "http://ann:hunter22@") + "/?token=hunter33"
     server.script(faults=[dict(kind="401", message=f"wrong key {key}", match="fails", times=1)])
     stored = CachedClient(OpenAIClient("gpt-4o-mini", url.split("/?")[0], key, retries=0), Store(path))

@@ -164,7 +164,7 @@ class RunOptions:
     parses_by: str = ""  # fingerprint of the Stanza package that made a cassette's parses
     vectors: Path | None = None  # database of a cassette's vectors; while a cassette is packed: of the vectors that are used
     questions: tuple[str, ...] = ()  # ids of the questions to ask; empty: all
-    section: dict = field(default_factory=dict)  # of a replay: name and settings of the cassette's profile, over those of `settings.ini`
+    section: dict = field(default_factory=dict)  # of a replay: the cassette's profile -> its settings, over those of `settings.ini`
     record: Path | None = None  # while a cassette is packed: folder in which calls, questions and sources that are read are listed
 
     command_dir: Path | None = None  # folder that the processes of a command share: progress, notices, the shared budget
@@ -442,7 +442,7 @@ def _read(settings):
     for section, values in (("DEFAULT", parser.defaults()), *parser._sections.items()):
         for name in values:
             if name in RENAMED_SETTINGS: raise UsageError(f"{path.name}, [{section}]: `{name}` is called `{RENAMED_SETTINGS[name]}` now")
-    if settings is None and (packed := dict(run_options().section)): parser.read_dict({packed.pop("name"): packed})
+    if settings is None: parser.read_dict(run_options().section)
     return parser
 
 # %% ../nbs/00_config.ipynb #a5c6ed91

@@ -249,7 +249,7 @@ def _training(told):
         raise UsageError("a dry run trains nothing")
     real = deterministic_process.pinned
     for module in list(sys.modules.values()):  # those that have imported it by name; modules that are imported later get the mock
-        if vars(module).get("pinned") is real: module.pinned = pinned
+        if getattr(module, "__dict__", {}).get("pinned") is real: module.pinned = pinned
 
 def _figures():
     "Compose each figure at one width, and render none: their files are empty, and notebooks don't show them."

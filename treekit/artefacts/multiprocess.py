@@ -59,13 +59,11 @@ def work_share(
     return tasks
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #94b62016
-_START = "from treekit.__main__ import main; main()"
-
 def _started(words, share, together):
     "Start a worker's process. Its output is logged."
     options = replace(run_options(), command_dir=together, owner=own_identity())
     with open(together / f"worker{share.index}.log", "w") as log:
-        return subprocess.Popen([sys.executable, "-c", _START, "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
+        return subprocess.Popen([sys.executable, "-m", "treekit", "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
                                 stdout=log, stderr=log, env=child_environment(**options.for_child(together)))
 
 def _ended(processes, together, bar):

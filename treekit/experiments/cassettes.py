@@ -165,7 +165,8 @@ def packed_section(
 ) -> dict:  # a field of `RunOptions`; empty for an older cassette, and for the profile without a server
     "The profile that a cassette was packed under, with a server that doesn't exist."
     if "section" not in said or said.get("profile", "offline") == "offline": return {}
-    return dict(section=dict(endpoint="https://cassette.invalid/v1") | said["section"] | dict(name=said["profile"]))
+    own = {name: value for name, value in said["section"].items() if value is not None}
+    return dict(section={said["profile"]: dict(endpoint="https://cassette.invalid/v1") | own})
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #6e91c3b8
 def _folder_name(said):
@@ -196,7 +197,8 @@ def check_amount(
     path: Path | str,  # a cassette
     said: dict,  # from `about_cassette`
 ):
-    "Refuse a cassette with many more questions than calls. Questions with the same text share a call, hence the factor."
+    """Refuse a file that is no cassette, and a cassette with many more questions than calls. Questions with the same text share a call,
+    hence the factor."""
     calls = calls_in(path)
     for n in (part.get("n") for part in (said.get("given", {}), said.get("sets", {}))):
         if n is not None and int(n) > 2 * calls:

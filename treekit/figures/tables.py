@@ -20,7 +20,7 @@ from .cells import CellScores, name_and_run, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .significance import best_cells
 from .titles import artefact_of, description_of, is_added, run_command_options, changed_settings
-from .verdicts import NOT_APPLICABLE, VERDICTS
+from .verdicts import NOT_APPLICABLE, VERDICTS, names_failures
 from ..scoring.statistics import p_text
 from ..utils.atomic_write import write_whole
 
@@ -72,12 +72,10 @@ def _tip(r, digits):
     if r["verdict"] != "not run": facts.append(f"n {r['n']}, failed {r['failures']}")
     return "; ".join(filter(None, facts))
 
-def _has_failed(r): return "failed: " in r["reason"] or "questions failed" in r["reason"]
-
 def _ran(r, digits, best):
     "Page cell of a reproduced value."
     if r is None: return PageCell("")
-    text, marks = _ours(r, digits) + " (failed)" * _has_failed(r), [best.get((r["group"], r["method"], r["dataset"], r["metric"]), "")]
+    text, marks = _ours(r, digits) + " (failed)" * names_failures(r), [best.get((r["group"], r["method"], r["dataset"], r["metric"]), "")]
     if MARKS[r["verdict"]]:
         text += f" {MARKS[r['verdict']]} ({_number(r['published'], digits)}{FLAGS.get(r['flag'], '')})"
         marks.append(r["verdict"])
@@ -169,10 +167,10 @@ def _compared(df, title, note, digits, claims):
     lines = {(r["group"], r["method"]) for r in ran if r["verdict"] != "not run" or r["reason"].startswith(NOT_APPLICABLE)}
     ran = [r for r in ran if (r["group"], r["method"]) in lines]
     if ran:
-        best = best_cells([r for r in ran if not _has_failed(r)], kept)
+        best = best_cells([r for r in ran if not names_failures(r)], kept)
         heads, rows = pivot_cells(ran, lambda r: _ran(r, digits, best))
         judged = any(MARKS[r["verdict"]] for r in ran)
-        failed = any(map(_has_failed, ran))
+        failed = any(map(names_failures, ran))
         legend = " ".join([LEGEND] * bool(best) + [LEGEND_OF_VERDICTS] * judged + [LEGEND_OF_FAILURES] * failed)
         tables.append(("What ran", legend, heads, rows))
     printed = [r for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['VERDICTS', 'CELL_FIELDS', 'NOT_APPLICABLE', 'published', 'group_for', 'model_obstacle', 'verdict', 'Provenance',
-           'compare', 'printed_name', 'relative_improvement', 'count_verdicts', 'counts_text']
+           'compare', 'names_failures', 'printed_name', 'relative_improvement', 'count_verdicts', 'counts_text']
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #967081b5
 import csv, re
@@ -257,6 +257,12 @@ def _failed(ours):
     asked, failed = (ours.get("n") or 0) * ours.get("runs", 1), ours.get("failures") or 0
     if failed <= FAILED * asked or "failed: " in (ours.get("reason") or ""): return ""  # the second: noted in the row
     return f"{failed:,} of {asked:,} questions failed"
+
+def names_failures(
+    row: dict,  # of `compare`
+) -> bool:
+    "Whether the reason of a row has a message of `_failed`, or of `treekit.experiments.results.failure_reason`."
+    return "failed: " in row["reason"] or "questions failed" in row["reason"]
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #fa878898
 def _cell(group, printed, ours, model, corpus, obstacles, runs):

@@ -317,10 +317,10 @@ class ServerConnection:
 # %% ../../nbs/05_llm/00_openai_client.ipynb #0a149bb9
 PROFILE_SETTINGS = (  # of a profile, for a client
     "concurrency", "timeout", "retries", "temperature", "max_tokens", "context", "reasoning_effort", "structured", "limit_field")
+CHARGED_FAILURES = ("timeout", "truncated", "malformed", "empty")  # attempts that count as charged, at their upper bound if unknown
+
 class NeverReached(CallFailed):
     "A call failed, and the model's server has not responded to any call yet: every other call would fail, too."
-
-CHARGED_FAILURES = ("timeout", "truncated", "malformed", "empty")  # attempts that count as charged, at their upper bound if unknown
 
 class OpenAIClient:
     "Client for a model behind a server with an OpenAI-compatible API: OpenAI, vLLM, Ollama, llama.cpp, …"

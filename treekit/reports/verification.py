@@ -100,9 +100,8 @@ def replayed_tables(
     "Replay a cassette in an isolated process."
     (folder / "work").mkdir(parents=True)
     (folder / "replayed.cassette").write_bytes(cassette)
-    code = "from treekit.cli.main import main; main()"
     words = ["cassette", "replay", str(folder / "replayed.cassette"), "--out", str(folder / "out")]
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder / "work", env=clean_environment(folder / "home"),
+    done = subprocess.run([sys.executable, "-m", "treekit", *words], cwd=folder / "work", env=clean_environment(folder / "home"),
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     wrong = next((line.strip() for line in lines if line.startswith(("✗", "treekit:"))), lines[-1] if lines else "it said nothing")
