@@ -41,7 +41,7 @@ class Kept:
         from treekit.artefacts.kernel_pool import PRELOADED, ForkServer
         usual = [m for m in PRELOADED if m not in ("torch", "sentence_transformers")]  # seven of twelve seconds; few notebooks embed
         shown = ("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run",
-                 "openai", "httpx2", "treekit.llm.openai_client")
+                 "openai", "httpx2", "treekit.llm.openai_client", "treekit.language.morphemes:preload_analyser")
         self.server = ForkServer([*usual, *shown], dict(os.environ))
         self.start = self.server.start
         atexit.register(self.server.close)

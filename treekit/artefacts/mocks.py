@@ -15,6 +15,7 @@ from ..config import UsageError, load_profile
 from ..llm.openai_client import scores_texts
 from ..core.prompts import ScoringUnsupported, canonical_endpoint, count_tokens
 from ..corpora.bundled_questions import BundledQuestions
+from ..corpora import load
 from ..corpora.load import Files, Hub, read_corpus
 from ..corpora.lookup import read_documents
 from ..corpora.wiki import CorpusWiki
@@ -111,6 +112,7 @@ def _questions(told, fixtures, few):
                r"real": _source(BundledQuestions, told, few), r"hub": public, r"hub:(.+)": hub}
     resources.QUESTION_SOURCES.update(sources)
     resources.Files = _source(Files, told, few)
+    load.hub_questions = functools.cache(load.hub_questions)  # both questions and passages are read from it
     provenance.published_texts = lambda dataset: None  # the fixtures have published ids, and texts of their own
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #1c9504f5
@@ -251,6 +253,11 @@ def _training(told):
     for module in list(sys.modules.values()):  # those that have imported it by name; modules that are imported later get the mock
         if getattr(module, "__dict__", {}).get("pinned") is real: module.pinned = pinned
 
+def _sweeps():
+    "Sweep from one end to the other, without the points between."
+    from treekit.analysis import sweeps
+    sweeps.sweep = functools.partial(sweeps.sweep, grid=sweeps.GRID[::len(sweeps.GRID) - 1])
+
 def _figures():
     "Compose each figure at one width, and render none: their files are empty, and notebooks don't show them."
     from matplotlib.figure import Figure
@@ -300,4 +307,5 @@ def install_mocks(
     _questions(told, fixtures, few)
     _training(told)
     _failures(told)
+    _sweeps()
     _figures()

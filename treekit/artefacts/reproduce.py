@@ -22,7 +22,7 @@ from ..config import (
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
 from ..papers.plugin import get_paper, papers
-from .kernel_pool import PRELOADED, ForkServer, can_fork, manager
+from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
 from .build_cache import (
     CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since, tables_below, unchanged, write_record, written)
 from ..experiments.prompts import templates_of
@@ -273,7 +273,8 @@ def _server(tasks, jobs, env, kept):
     if len(tasks) <= max(2, jobs) or not can_fork(): return None
     modules = {m: None for t in tasks for m in imported(t.notebook) if m.startswith("treekit.")}
     kept.mkdir(parents=True, exist_ok=True)
-    return ForkServer([*PRELOADED, *sorted(_modules(modules))], env, kept / "kernels.log")
+    further = PRELOADED_FOR_MANY if len(tasks) >= MANY else ()
+    return ForkServer([*PRELOADED, *further, *sorted(_modules(modules))], env, kept / "kernels.log")
 
 def _modules(names):
     "Modules among imported names, and the models' clients, which each run imports when it starts."

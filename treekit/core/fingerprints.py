@@ -113,9 +113,10 @@ def _file_of(module, packages=KIT):
     files = path / "__init__.py", path.with_suffix(".py")
     return next((str(f) for f in files if f.is_file()), None)  # None: a name inside a module
 
-def _imported(module, path, written, packages):
+@functools.cache
+def _imported(module, path, packages):
     "Modules of these packages that a module imports."
-    package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
+    package, written = module if path.endswith("__init__.py") else module.rpartition(".")[0], _meaning_of(path, _bytes_hash(path))[1]
     return {name for w in written if (name := resolve_name(w, package)) not in packages and _file_of(name, packages)}
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #e6348ba8
@@ -131,7 +132,7 @@ def modules_below(
     while waiting:
         if (module := waiting.pop()) in found or not (path := _file_of(module, packages)): continue
         found[module] = path
-        waiting += _imported(module, path, _meaning_of(path, _bytes_hash(path))[1], packages)
+        waiting += _imported(module, path, packages)
     _remember()
     return dict(sorted(found.items()))
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
-           'chat_for', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Resources']
+           'chat_for', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -246,6 +246,13 @@ def chat_for(
     elif len(profile.servers) > 1: from treekit.llm.balanced_client import BalancedClient as Client
     else: from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
+
+def preload_grammars():
+    "Build what the simulated model knows of the default wiki, before processes are forked from this one."
+    from treekit.models.simulated.client import SimulatedClient
+    from treekit.models.simulated.grammar import grammar
+    model = SimulatedClient()
+    for lang in ("en", "ko"): _ = grammar(model.seed, model.articles, lang).index.sentences
 
 def _named(ability):
     "Name of the simulated model, with its ability unless that is the frozen preset \"strong\"."
