@@ -145,7 +145,7 @@ class _Planned:
     told: Path  # path of the request log
     record: Path  # of the last dry run
     made_from: str  # hash of the inputs
-    left: dict | None = None  # the outcome, after the run
+    result: DryRun | None = None  # after the run
 
     @property
     def artefact(self): return self.task.name.partition("/")[2]
@@ -178,9 +178,10 @@ def _staged(plan, folder, few):
 
 def _ended(plan, task, folder, few):
     "Record the outcome of a notebook; save the executed notebook of a failure."
-    plan.left = _left(task, plan.profile, plan.told, folder / "out" / plan.profile.name)
-    if _outcome(plan.artefact, plan.profile, plan.left, few).outcome in ("starts", "lacks"):
-        write_record(plan.record, made_from=plan.made_from, left=plan.left)
+    left = _left(task, plan.profile, plan.told, folder / "out" / plan.profile.name)
+    plan.result = _outcome(plan.artefact, plan.profile, left, few)
+    if plan.result.outcome in ("starts", "lacks"):
+        write_record(plan.record, made_from=plan.made_from, left=left)
     target, ran = work_dir("dry_run_notebooks") / f"{task.name}.ipynb", folder / "kept" / f"{task.name}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
     if task.code and ran.exists(): shutil.copy(ran, target)
@@ -206,14 +207,12 @@ def dry_run(
         plans = {r.task.name: r for p in named for r in _plans(artefacts, p, dict(sets or {}), folder, few)}
         for r in plans.values():
             record = read_record(r.record)
-            if not force and record.get("made_from") == r.made_from: r.left = record["left"]
-        def made():
-            done = [_outcome(r.artefact, r.profile, r.left, few) for r in plans.values() if r.left]
-            return sorted(done, key=lambda r: order.index(r.artefact))
+            if not force and record.get("made_from") == r.made_from: r.result = _outcome(r.artefact, r.profile, record["left"], few)
+        def made(): return sorted(filter(None, (r.result for r in plans.values())), key=lambda r: order.index(r.artefact))
         def after(task):
             _ended(plans[task.name], task, folder, few)
             with lock: seen(made())
-        if waiting := [_staged(r, folder, few) for r in plans.values() if not r.left]:
+        if waiting := [_staged(r, folder, few) for r in plans.values() if not r.result]:
             shutil.copytree(work_dir("code"), work_dir("dry_run") / "code", dirs_exist_ok=True)  # hashes of the kit's modules
             options = replace(run_options(), home=work_dir("dry_run"), cassette=None)
             run_tasks([waiting], folder / "kept", jobs or (os.cpu_count() or 1) + 1, "dry run", options, after, **_environment(known))

@@ -265,7 +265,12 @@ def _figures():
     from treekit.figures import plots
     plots.COLUMN, plots.text_faults = plots.PAGE, lambda *args: []
     Figure.savefig = lambda self, *args, **kwargs: None
+    Figure.draw_without_rendering = lambda self: None
     set_matplotlib_formats()
+
+def _tracebacks():
+    "Tracebacks without the values of variables, which take a second."
+    if shell := sys.modules["IPython"].get_ipython(): shell.InteractiveTB.set_mode("Plain")
 
 def _failures(told):
     "Log failed questions, after which a notebook continues."
@@ -307,5 +312,6 @@ def install_mocks(
     _questions(told, fixtures, few)
     _training(told)
     _failures(told)
+    _tracebacks()
     _sweeps()
     _figures()

@@ -136,7 +136,8 @@ def main():
               help="Where tables and figures go.  [default: figures/PROFILE; with other settings, data or n a separate folder: "
                    "figures/offline-n10]")
 @click.option("--commit", is_flag=True, help="Write to figures/PROFILE with other settings, too: these results replace those of the clone.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline, else 1; in a dry run the processors and one more]")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline, "
+              "else 1; in a dry run one more than processors]")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes that share out the questions, each with its own store.")
 @click.option("--share", metavar="I/N", help="Be worker I of N on a machine of its own; `treekit store merge` puts their stores together.")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
