@@ -17,8 +17,8 @@ RAW = re.compile(r"^\w*(Error|Exception|Warning|Interrupt|Exit)\b(?!.*(UsageErro
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.parametrize("source", SOURCES)
-def test_no_raw_exception(source, paper, tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+def test_no_raw_exception(source, paper, tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path_factory.getbasetemp() / "home"))  # one for all, which embeds a corpus once
     names = [f"{r['paper']}/{r['artefact']}" for r in runnable((paper,))]
     tasks, _ = reproduce_all(tuple(names), "offline", str(tmp_path / "out"), 2, {}, data=str(SOURCES[source]), n=2)
     bad = {t.name: t.error for t in tasks if t.code and (RAW.match(t.error) or not t.error.strip() or "\n" in t.error)}
