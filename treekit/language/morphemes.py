@@ -7,7 +7,7 @@ __all__ = ['has_hangul', 'is_korean', 'korean_question', 'korean_corpus', 'clean
            'morpheme_terms', 'syllable_pairs', 'spaced_words', 'korean']
 
 # %% ../../nbs/01_language/02_morphemes.ipynb #666b93d8
-import re, threading, unicodedata
+import re, threading, unicodedata, warnings
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -68,7 +68,9 @@ def _analyser():
     with _loading:
         if _kiwi is None:
             from kiwipiepy import Kiwi
-            _kiwi = Kiwi(num_workers=0)  # no threads, so that the process can be forked
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # 0 meant all processors in old versions
+                _kiwi = Kiwi(num_workers=0)  # no threads, so that the process can be forked
         return _kiwi
 
 def preload_analyser():
