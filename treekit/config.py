@@ -290,7 +290,8 @@ def kit_files(
     "All files of a bundled folder, with the user's own replacements."
     own = root()
     top, mine = (own if is_clone(own) else installed()).joinpath(*parts), own.joinpath(*parts)
-    found, laid = sorted(p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file()), is_laid(own)
+    found = sorted(p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file())
+    laid = is_laid(own)
     return {name: mine / name if laid and (mine / name).exists() else top / name for name in found}
 
 # %% ../nbs/00_config.ipynb #9e333bae

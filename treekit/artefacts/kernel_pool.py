@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..config import replace_environment, run_options, set_default_variables
 from ..core.fingerprints import modules_below
+from ..papers.plugin import resolve
 
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #83fa990d
 INLINE = "module://matplotlib_inline.backend_inline"  # backend of a kernel, set before matplotlib is imported
@@ -21,9 +22,8 @@ def _import(modules):
     set_default_variables(MPLBACKEND=INLINE, JE_ARROW_MALLOC_CONF=QUIET, PYDEVD_DISABLE_FILE_VALIDATION="1")
     for name in modules:
         try:
-            module, _, function = name.partition(":")
-            imported = importlib.import_module(module)
-            if function: getattr(imported, function)()
+            if ":" in name: resolve(name)()
+            else: importlib.import_module(name)
         except Exception as e: print(f"{name}: {type(e).__name__}: {e}", file=sys.stderr)
 
 def _drop_exit_functions():
@@ -79,7 +79,7 @@ class _Server:
             if "modules" in order:
                 _import(order["modules"])
                 _drop_exit_functions()
-                modules_below(*(m for m in order["modules"] if ":" not in m))  # each kernel then knows the hashes of their code
+                modules_below(*order["modules"])  # each kernel then knows the hashes of their code
                 _settle()
                 gc.freeze()  # so that garbage collection doesn't touch, and so copy, shared pages
                 continue

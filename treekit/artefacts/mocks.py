@@ -270,7 +270,8 @@ def _figures():
 
 def _tracebacks():
     "Tracebacks without the values of variables, which take a second."
-    if shell := sys.modules["IPython"].get_ipython(): shell.InteractiveTB.set_mode("Plain")
+    from IPython import get_ipython
+    if shell := get_ipython(): shell.InteractiveTB.set_mode("Plain")
 
 def _failures(told):
     "Log failed questions, after which a notebook continues."

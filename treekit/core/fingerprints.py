@@ -116,7 +116,8 @@ def _file_of(module, packages=KIT):
 @functools.cache
 def _imported(module, path, packages):
     "Modules of these packages that a module imports."
-    package, written = module if path.endswith("__init__.py") else module.rpartition(".")[0], _meaning_of(path, _bytes_hash(path))[1]
+    package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
+    written = _meaning_of(path, _bytes_hash(path))[1]
     return {name for w in written if (name := resolve_name(w, package)) not in packages and _file_of(name, packages)}
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #e6348ba8

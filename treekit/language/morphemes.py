@@ -75,7 +75,7 @@ def _analyser():
 
 def preload_analyser():
     "Load the analyser, before processes are forked from this one."
-    _analyser().tokenize("말")  # its first text takes longer than loading it
+    morphemes("말")  # the first text takes longer than loading the analyser
 
 @lru_cache(1 << 15)
 def morphemes(
