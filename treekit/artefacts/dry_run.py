@@ -7,7 +7,7 @@ __all__ = ['PUBLISHED', 'ITS_OWN', 'JUDGED', 'USUAL', 'SIGNS', 'DryRun', 'with_m
            'dry_run', 'matrix', 'as_json']
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #9143a6c1
-import csv, json, os, shutil, tempfile, threading
+import csv, json, shutil, tempfile, threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -194,7 +194,7 @@ def dry_run(
     profiles: tuple[str, ...] = (),  # default: the existing ones of `USUAL`
     sets: dict | None = None,  # further settings and parameters
     few: int = 2,  # questions of each data set
-    jobs: int | None = None,  # notebooks at a time; default: the processors and one more, since each waits for its kernel
+    jobs: int = 2,  # notebooks at a time; one more than the processors is the quickest, since each waits for its kernel
     force: bool = False,  # also run unchanged artefacts
     seen: Callable = lambda made: None,  # callback with the results so far, after each artefact
 ) -> list[DryRun]:  # in the order of the artefacts
@@ -215,7 +215,7 @@ def dry_run(
         if waiting := [_staged(r, folder, few) for r in plans.values() if not r.result]:
             shutil.copytree(work_dir("code"), work_dir("dry_run") / "code", dirs_exist_ok=True)  # hashes of the kit's modules
             options = replace(run_options(), home=work_dir("dry_run"), cassette=None)
-            run_tasks([waiting], folder / "kept", jobs or (os.cpu_count() or 1) + 1, "dry run", options, after, **_environment(known))
+            run_tasks([waiting], folder / "kept", jobs, "dry run", options, after, **_environment(known))
         return made()
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #3b93c67f

@@ -136,8 +136,8 @@ def main():
               help="Where tables and figures go.  [default: figures/PROFILE; with other settings, data or n a separate folder: "
                    "figures/offline-n10]")
 @click.option("--commit", is_flag=True, help="Write to figures/PROFILE with other settings, too: these results replace those of the clone.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline, "
-              "else 1; in a dry run one more than processors]")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline "
+              "and in a dry run, else 1]")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes that share out the questions, each with its own store.")
 @click.option("--share", metavar="I/N", help="Be worker I of N on a machine of its own; `treekit store merge` puts their stores together.")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
@@ -195,7 +195,7 @@ def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
     if n is not None and n < 1: raise UsageError(f"--n should be 1 or more, not {n}")
     from treekit.artefacts.dry_run import as_json as to_json, dry_run, matrix
     def page(made): out and write_whole(Path(out), matrix(made) + "\n")
-    made = dry_run(what, profiles, sets, n or 2, jobs, force, page)
+    made = dry_run(what, profiles, sets, n or 2, jobs or 2, force, page)
     page(made)
     click.echo(to_json(made) if as_json else matrix(made))
     sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)
