@@ -119,6 +119,33 @@ def test_two_at_once(notebooks):
     assert shown == {0: "0", 1: "1"}
 
 
+@pytest.mark.long
+def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkeypatch):
+    "A further kernel starts while `jobs` notebooks run, and its cells wait. The third notebook reaches the budget."
+    from treekit.artefacts import reproduce
+    monkeypatch.setattr(reproduce, "_server", lambda *_: ForkServer(["ipykernel.kernelapp"], dict(os.environ)))
+    monkeypatch.setattr(reproduce, "_by_length", lambda tasks: tasks)
+    log, tasks = tmp_path / "log", []
+    for n in range(6):
+        cell = f"""
+            import time
+            with open({str(log)!r}, "a") as f: f.write("begins {n}\\n")
+            time.sleep(0.3)
+            with open({str(log)!r}, "a") as f: f.write("ends {n}\\n")
+            class BudgetExceeded(Exception): pass
+            if {n} == 2: raise BudgetExceeded("$1 of $1")
+        """
+        nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")),
+                                      cells=[nbformat.v4.new_code_cell(textwrap.dedent(cell))])
+        nbformat.write(nb, tmp_path / f"n{n}.ipynb")
+        tasks.append(Task(f"runs/n{n}", tmp_path / f"n{n}.ipynb", {}))
+    reproduce.run_tasks([tasks], tmp_path / "kept", 1, "test")
+    lines = log.read_text().splitlines()
+    assert lines == [f"{what} {n}" for n in range(len(lines) // 2) for what in ("begins", "ends")] and 3 <= len(lines) // 2 < 6
+    assert [t.code for t in tasks[:2]] == [0, 0] and {t.code for t in tasks[2:5]} <= {0, 3} and tasks[2].code == 3
+    assert (tasks[5].code, tasks[5].error, tasks[5].began) == (3, "not started: the budget was reached", 0)
+
+
 def test_an_interrupt_reaches_it(notebooks):
     fates = []
     thread = threading.Thread(target=lambda: fates.append(notebooks.run("import time\nprint('on'); time.sleep(60)")[0]))

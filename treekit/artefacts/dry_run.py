@@ -194,7 +194,7 @@ def dry_run(
     profiles: tuple[str, ...] = (),  # default: the existing ones of `USUAL`
     sets: dict | None = None,  # further settings and parameters
     few: int = 2,  # questions of each data set
-    jobs: int = 2,  # notebooks at a time; one more than the processors is the quickest, since each waits for its kernel
+    jobs: int = 2,  # notebooks at a time
     force: bool = False,  # also run unchanged artefacts
     seen: Callable = lambda made: None,  # callback with the results so far, after each artefact
 ) -> list[DryRun]:  # in the order of the artefacts

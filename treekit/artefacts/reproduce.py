@@ -12,6 +12,7 @@ import ast, contextlib, dataclasses, functools, json, os, re, sys, tempfile, tim
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Semaphore
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,14 +158,20 @@ def _papermill():
     from papermill.iorw import papermill_io
     from traitlets.config import Config
 
+    class Client(PapermillNotebookClient):
+        "Client that waits for its turn between the start of its kernel and the first cell."
+        def papermill_execute_cells(self):
+            with self.turn(): super().papermill_execute_cells()
+
     class Engine(NBClientEngine):
         @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, kernels=None, env=None, log=None, start_timeout=60, server=None, **kwargs):
+        def execute_managed_notebook(cls, nb_man, kernel_name, kernels, turn, env=None, log=None, start_timeout=60, server=None, **kwargs):
             with tempfile.TemporaryDirectory() as sockets:
                 config = Config(KernelManager=dict(transport="ipc", ip=f"{sockets}/kernel"))
                 warm = dict(kernel_manager_class=manager(server)) if server else {}
-                client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None,
-                                                 iopub_timeout=600, config=config, **warm)  # output of a busy kernel may arrive late
+                client = Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None,
+                                iopub_timeout=600, config=config, **warm)  # output of a busy kernel may arrive late
+                client.turn = turn
                 kernels.append(client)
                 with _written_at_the_end(nb_man): return client.execute(env=env, stderr=log)  # output of the kernel's process
 
@@ -225,15 +232,26 @@ def placeless(
     return re.split(r"[/\\]", value.rstrip("/\\"))[-1] if here else cleaned(value)
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a83822b9
-def _execute(task, kept, env, kernels, server=None):
-    "Run one notebook and record its outcome in the task."
-    pm, started, task.began = _papermill(), time.perf_counter(), time.time()
+class _NotStarted(Exception): pass
+
+_NOT_STARTED = 3, "not started: the budget was reached"
+
+def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext):
+    "Run one notebook and record its outcome in the task. Its cells run in a `turn`; its kernel starts and ends outside of it."
+    pm, started = _papermill(), time.perf_counter()
+    @contextlib.contextmanager
+    def begun():
+        nonlocal started
+        with turn():
+            started, task.began = time.perf_counter(), time.time()
+            yield
     target = kept / f"{task.name}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(target.with_suffix(".log"), "w") as log:
             pm.execute_notebook(task.notebook, f"{_CLEAN}{target}", task.parameters, engine_name="treekit", progress_bar=False,
-                                kernels=kernels, log=log, server=server, env=env)
+                                kernels=kernels, turn=begun, log=log, server=server, env=env)
+    except _NotStarted: task.code, task.error = _NOT_STARTED
     except pm.PapermillExecutionError as e: task.exception, (task.code, task.error) = e.ename, _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""
@@ -330,13 +348,21 @@ def _bar(total, title):
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #3cb0e425
 def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=True):
     "Start the notebooks, update the progress bar, and stop all on an interrupt or when the budget is used up."
-    kernels, drawn, heard = [], 0.0, set()
+    kernels, drawn, heard, turns, stopped = [], 0.0, set(), Semaphore(jobs), Event()
+    @contextlib.contextmanager
+    def turn():
+        with turns:
+            if stopped.is_set(): raise _NotStarted
+            yield
     def one(task):
-        _execute(task, kept, environment(task), kernels, server)
+        _execute(task, kept, environment(task), kernels, server, turn)
         task.reasons = failure_reasons(progress, task.name)
         after(task)
     def running(): return [t.name for t in tasks if t.began and not runs[t.name].done()]
-    with ThreadPoolExecutor(jobs) as pool:
+    def stop():
+        stopped.set()
+        for r in runs.values(): r.cancel()
+    with ThreadPoolExecutor(jobs + 1) as pool:  # one kernel starts or ends while `jobs` notebooks run
         runs = {t.name: pool.submit(one, t) for t in _by_length(tasks)}
         try:
             while not all(r.done() for r in runs.values()):
@@ -346,9 +372,9 @@ def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=Tr
                     drawn = time.monotonic()
                 show_notices(progress, heard)
                 bar.update(sum(r.done() for r in runs.values()) - bar.n)  # also without progress: redraws at intervals
-                if any(t.code == 3 for t in tasks): [r.cancel() for r in runs.values()]  # the budget is shared by all
+                if any(t.code == 3 for t in tasks): stop()  # the budget is shared by all
         except KeyboardInterrupt:
-            for r in runs.values(): r.cancel()
+            stop()
             _interrupt(kernels)
             raise
         finally:
@@ -357,7 +383,7 @@ def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=Tr
     for t in tasks:
         if not runs[t.name].cancelled(): runs[t.name].result()
         else:
-            t.code, t.error = 3, "not started: the budget was reached"
+            t.code, t.error = _NOT_STARTED
             after(t)
 
 def show_notices(folder, heard):
