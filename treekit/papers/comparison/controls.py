@@ -6,25 +6,26 @@
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
            'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'BETTER', 'NOT_BETTER', 'BY_PASSAGES',
            'CONTROLS_LEGEND', 'ControlClient', 'random_heads', 'RandomTrees', 'GoldRetriever', 'ControlledMethod',
-           'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of', 'run_controls', 'with_tokens', 'tokens_used',
-           'passages_read', 'control_outcome', 'control_rows', 'with_sham_explained', 'control_scores',
+           'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of', 'controls_on', 'run_controls', 'with_tokens',
+           'tokens_used', 'passages_read', 'control_outcome', 'control_rows', 'with_sham_explained', 'control_scores',
            'failed_controls', 'committed_controls', 'controls_note']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import random
 import re
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ...config import Profile, choose, root
+from ...config import Profile, UsageError, choose, root
 from ...core.method import Context, Prediction, configure, keyed_completions, requirements_of, settings
 from ...core.prompts import Completion
 from ...core.types import Question
 from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ..arise.states import GUESS, VERIFY
-from .evaluation import entrants, qualities
+from .evaluation import entrants, qualities, why_not
 from ..plugin import read_rows
 from ..rdr2.router import ROUTE
 from ...baselines.chainrag import NativeRAG
@@ -252,6 +253,20 @@ def controls_of(
     ]
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #06f804a3
+def controls_on(
+    datasets: Iterable[str],  # of the sample
+    P: Profile,
+) -> list[Controls]:  # with the data sets that each can be run on
+    "Subset of the controls. What is left out is printed; raises `UsageError` if all are."
+    own, made = {e.paper: e for e in entrants(P).values() if e.proposed}, []
+    for c in controls_of(P):
+        why = {d: why_not(own[c.paper], d, P) if d in datasets else "not in these data" for d in c.datasets}
+        for reason in filter(None, dict.fromkeys(why.values())):
+            print(f"left out: {c.paper} on {', '.join(d for d in c.datasets if why[d] == reason)} ({reason})")
+        if some := tuple(d for d in c.datasets if not why[d]): made.append(replace(c, datasets=some))
+    if not made: raise UsageError(f"no control can be run on {', '.join(datasets)}")
+    return made
+
 DONORS = 20  # questions of a data set that shams draw from
 
 def run_controls(
