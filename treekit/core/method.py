@@ -123,7 +123,7 @@ class Usage:
     "Cost of one question."
     calls: int = 0  # completions requested, cached ones included
     hits: int = 0  # of these, cached ones
-    tokens_in: int = 0  # prompt tokens, as first paid
+    tokens_in: int = 0  # prompt tokens; several samples of a request share its prompt
     tokens_out: int = 0  # completion tokens, as first paid
     seconds: float = 0.0  # wall-clock time, queueing included
     critical_path: int = 0  # calls on the longest dependent chain

@@ -40,13 +40,15 @@ def prompt_bill(
         nodes, sizes = sorted(row.trace.nodes, key=lambda n: (n.depth, n.id)), {}
         keys = [key for node in nodes for key in node.calls]
         requests, completions = store.requests(keys), store.calls(keys)
-        for key in (k for k in keys if k in requests):
-            (request, messages), completion = requests[key], completions[key]
-            if size := completion.tokens_in:  # among samples of one request only the first has input tokens
-                sizes[request] = size
+        for node in nodes:
+            samples = {}  # of the node's requests
+            for key in (k for k in node.calls if k in requests): samples.setdefault(requests[key][0], []).append(key)
+            for request, made in samples.items():  # one sample, usually the first, has the input tokens
+                messages, first = requests[made[0]][1], max((completions[k] for k in made), key=lambda c: c.tokens_in)
+                size = sizes[request] = first.tokens_in or sizes.get(request, 0)
                 sums["cacheable_in"] += round(cache.read(messages) * size)
-                sums["cached_in"] += completion.cached_in
-            sums["separate_in"] += sizes.get(request, 0)
+                sums["cached_in"] += first.cached_in
+                sums["separate_in"] += size * len(made)
     return sums
 
 # %% ../../nbs/14_experiments/19_costs.ipynb #3b70a42f

@@ -209,7 +209,18 @@ class CachedClient:
             self.totals.hits += stored
             self.totals.tokens_in += completion.tokens_in
             self.totals.tokens_out += completion.tokens_out
-        return got
+        return self._as_one_call(got, request)
+
+    def _as_one_call(self, got, request):
+        "Completions with the prompt's tokens on the first, so that usage doesn't depend on which samples were stored before."
+        if len(got) == 1 and got[0][1].tokens_in: return got
+        made = [completion for _, completion, _ in got]
+        if request.sample and not any(c.tokens_in for c in made):  # they were made in one call with earlier samples
+            canonical = canonical_request(request, self.model, self.endpoint, self.defaults)
+            made += self.store.calls(sample_keys(canonical, replace(request, sample=0, n=request.sample))).values()
+        prompt = max(made, key=lambda c: c.tokens_in)
+        def counted(i, c): return replace(c, tokens_in=prompt.tokens_in * (not i), cached_in=prompt.cached_in * (not i))
+        return [(key, counted(i, completion), stored) for i, (key, completion, stored) in enumerate(got)]
 
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the continuation's tokens, stored or new."
