@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeChat
+from treekit.config import UsageError
 from treekit.store.run_store import Store
 from treekit.core.method import Context, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
@@ -15,7 +16,7 @@ from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.papers.comparison.controls import (
     CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, committed_controls, control_outcome, controls_note, controls_of,
-    failed_controls, gold_replies, random_heads, with_sham_explained, with_tokens)
+    controls_on, failed_controls, gold_replies, random_heads, with_sham_explained, with_tokens)
 from treekit.experiments.tables import sample_questions, setting
 
 PLAN = Prompt("test.plan", "plan", "Plan: $question", QUESTIONS)
@@ -139,6 +140,14 @@ def test_every_proposed_method_has_its_controls():
     for c in made:
         assert c.sham.of == c.method == c.oracle.of and c.without != c.method and c.sham.requires == c.oracle.requires
     assert set(CONTRASTS) == {"sham", "sham at equal passages", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
+
+
+def test_what_cannot_be_run_is_left_out_by_name(capsys):
+    P = setting("offline", 2, {})
+    made = {c.paper: c.datasets for c in controls_on(("hotpotqa",), P)}
+    assert made == dict.fromkeys(("TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R"), ("hotpotqa",))
+    assert "left out: RDR² on asqa, qampari (not in these data)" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="no control can be run on eli5"): controls_on(("eli5",), P)
 
 
 def test_a_row_reads_as_many_passages_as_the_method(tmp_path):

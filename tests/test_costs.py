@@ -1,5 +1,6 @@
 "What answers cost: the ledger's tokens, the provider's cache, the price, the frontier; and the erratum ledger beside them."
 import asyncio, csv
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,7 +11,7 @@ from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
-from treekit.core.method import Context
+from treekit.core.method import Context, Prediction
 from treekit.llm.prices import Price, load_prices, price_of
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
@@ -21,6 +22,45 @@ from treekit.baselines import prompting as baselines
 
 
 def messages(text): return [dict(role="user", content=text)]
+
+
+# --- samples
+
+class OneCall:
+    "As a server that takes `n`: the first sample of a call has the prompt's tokens."
+    model, endpoint, defaults = "gpt-4o-mini", "https://example.com/v1", {}
+
+    async def complete(self, request):
+        return [Completion(f"reply {request.sample + i}", tokens_in=100 * (not i), tokens_out=10) for i in range(request.n)]
+
+    async def close(self): pass
+
+
+@dataclass(frozen=True)
+class Samples:
+    "Asks for samples of one prompt in several requests."
+    parts: tuple  # (first sample, number)
+
+    async def __call__(self, question, context):
+        root = context.trace.add("step", "")
+        for first, n in self.parts: await context.ask(SAMPLED, node=root, n=n, sample=first, temperature=1, question=question.question)
+        return Prediction("done", context.trace, context.usage)
+
+
+SAMPLED = Prompt("test.sampled", "answer", "$question", TEXT)
+
+
+@pytest.mark.parametrize("earlier", [[], [(0, 2)], [(0, 3)], [(0, 8)], [(3, 1), (0, 1)]])
+def test_tokens_of_samples_do_not_depend_on_what_is_stored(tmp_path, earlier):
+    "Two requests of a method, of 3 and of 2 samples, cost two prompts, however earlier runs asked for the same samples."
+    asked = {"demo": [Question("1", "demo", "Who?", ("x",))]}
+    with Store(tmp_path / "store.sqlite") as store:
+        def made(parts):
+            results = run({"Samples": Samples(tuple(parts))}, asked, load_profile("offline"), store=store, chat=OneCall())
+            return results.rows[0].usage, prompt_bill(results.rows, store)
+        if earlier: made(earlier)
+        usage, bill = made([(0, 3), (3, 2)])
+    assert (usage.calls, usage.tokens_in, usage.tokens_out) == (5, 200, 50) and bill["separate_in"] == 500
 
 
 # --- the cache's rule

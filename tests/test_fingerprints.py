@@ -4,7 +4,8 @@ import os, subprocess, sys
 import pytest
 
 from treekit.core import fingerprints
-from treekit.core.fingerprints import code_fingerprint, method_fingerprint, modules_below
+from treekit.config import UsageError
+from treekit.core.fingerprints import canonical, code_fingerprint, method_fingerprint, modules_below
 from treekit.artefacts.catalog import runnable
 from treekit.papers.treerare.method import TreeRare
 from treekit.artefacts.build_cache import imported
@@ -79,3 +80,9 @@ def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
         for m in below:
             if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")): reach.setdefault(m.split(".")[2], set()).add(a["paper"])
     assert reach == dict(arise={"arise"}, toq={"toq"})
+
+
+def test_an_object_without_known_fields_is_one_line():
+    class Method:
+        def __call__(self): pass
+    with pytest.raises(UsageError, match="^Method can't be part of a method or a question: make the class a dataclass"): canonical(Method())

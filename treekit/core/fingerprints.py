@@ -11,7 +11,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
-from ..config import kit_files, work_dir
+from ..config import UsageError, kit_files, work_dir
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #82e8c20b
@@ -26,8 +26,8 @@ def canonical(
     if isinstance(value, (list, tuple)): return [canonical(v) for v in value]
     if isinstance(value, (set, frozenset)): return sorted(json.dumps(canonical(v)) for v in value)
     if isinstance(value, Path): return str(value)
-    if callable(value): return f"{value.__module__}.{value.__qualname__}"
-    raise TypeError(f"a {type(value).__name__} can't be part of a method or a question: use plain values")
+    if callable(value) and hasattr(value, "__qualname__"): return f"{value.__module__}.{value.__qualname__}"
+    raise UsageError(f"{type(value).__name__} can't be part of a method or a question: make the class a dataclass, or use plain values")
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #c39a038b
 def fingerprint(
