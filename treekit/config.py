@@ -76,6 +76,7 @@ def choose(
     kind: str,  # what is being named: "profile", "dataset", ...
     name: str,  # what the user typed
     valid,  # the names that exist
+    advice: str = "",  # added to the message
 ) -> str:  # `name`, if it is valid
     "Return `name` if it is one of `valid`, or raise a `UsageError` that offers the nearest names."
     valid = [str(v) for v in valid]
@@ -84,7 +85,7 @@ def choose(
     close = nearest(name, valid)
     there = sorted(valid)[:20] + ["…"] * (len(valid) > 20)  # a folder may hold thousands of names
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are: {', '.join(there) or 'none'}."
-    raise UsageError(f"no {kind} named {name!r}; {hint}")
+    raise UsageError(f"no {kind} named {name!r}; {hint} {advice}".rstrip())
 
 # %% ../nbs/00_config.ipynb #a8104be9
 EXTRAS = {  # extra -> the modules that it brings, as they are imported

@@ -233,7 +233,8 @@ def chat_for(
     if profile.offline:
         from treekit.models.extractive.client import ExtractiveClient
         from treekit.models.simulated.client import SimulatedClient
-        chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
+        chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"),
+                        "A server's model needs the server's profile, such as --profile openai.")
         if chosen == "extractive": return ExtractiveClient()
         chat = SimulatedClient(profile.ability, profile.seed, otherwise=ExtractiveClient())
         chat.model = _named(chat.ability)
