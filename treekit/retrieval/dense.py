@@ -10,11 +10,11 @@ import threading
 from dataclasses import replace
 from functools import lru_cache
 
-from ..config import UsageError, choose, run_options
+from ..config import UsageError, choose
 from ..utils.array_cache import cached_arrays
 from ..utils.instruction_set import instruction_set, one_thread, processor_label
 from ..utils.model_files import MINILM, model_folder, model_label
-from ..utils.notices import notify
+from ..utils.notices import notify_of_long_work
 from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Hit, Retriever, top_k, check_queries
 from ..utils.micro_batcher import MicroBatcher
@@ -63,7 +63,6 @@ def _embedded(model, texts, batch, normalise):
 
 # %% ../../nbs/09_retrieval/03_dense.ipynb #333d9d63
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
-_MANY = 500  # texts, above which a command says that they are embedded
 
 class Embedder:
     "Embeds texts with a sentence-transformers model, loaded on first use. Thread-safe."
@@ -117,8 +116,7 @@ class Embedder:
         return np.stack(self._kept(texts)) if texts else self(texts)
 
     def _embed(self, texts):
-        if len(texts) > _MANY and run_options().command_dir:  # the progress bar of a command's process isn't seen
-            notify(f"embedding {len(texts):,} texts with {self.identity}")
+        notify_of_long_work("embedding", len(texts), f"with {self.identity}")
         with self._one_at_a_time:
             model = self._load()
             if self.engine: return model.vectors(texts, self.normalise)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from ..config import UsageError, choose, work_dir
 from ..utils.micro_batcher import MicroBatcher
+from ..utils.notices import notify_of_long_work
 from ..utils.sqlite_cache import cache_database
 from .parser import Entity, Parse, StanzaParser, parser_location
 
@@ -221,6 +222,7 @@ class Annotations:
         known |= {t: AnnotatedText(note=f"not parsed: {len(t):,} characters, {most}") for t in texts if len(t) > LONGEST_PARSED}
         known |= self._kept([t for t in texts if t not in known])
         missing = [t for t in dict.fromkeys(texts) if t not in known]
+        notify_of_long_work("parsing and finding entities in", len(missing))
         with tqdm(total=len(missing), desc="trees and entities", unit=" texts", delay=2, disable=len(missing) <= self.batch) as bar:
             for i in range(0, len(missing), self.batch):
                 some = missing[i:i + self.batch]

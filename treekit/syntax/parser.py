@@ -18,6 +18,7 @@ from zipfile import BadZipFile
 from ..config import UsageError, choose, kit_path, nearest, run_options, work_dir
 from ..utils.sqlite_cache import cache_database, shipped_rows
 from ..utils.model_files import trained_folder
+from ..utils.notices import notify_of_long_work
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #6a395358
 @dataclass(frozen=True)
@@ -366,6 +367,7 @@ class StanzaParser:
         missing = [t for t in dict.fromkeys(texts) if t not in known]
         if missing:
             from tqdm.auto import tqdm
+            notify_of_long_work("parsing", len(missing))
             with tqdm(total=len(missing), desc="parse", unit="text", disable=len(missing) <= 64, leave=False) as bar:
                 for i in range(0, len(missing), self.batch):
                     new = self.parse_uncached(missing[i:i + self.batch], phrases)
