@@ -54,7 +54,7 @@ wrong_kind text where a wrong answer broke first: parse, query, retrieval, sub-a
 wrong_node count the node that broke first; null: none, or not known
 calls count completions that were asked for, those found in the store included
 hits count of these, found in the store when the question was answered
-tokens_in count prompt tokens, as they were first paid
+tokens_in count prompt tokens; the samples of a request share its prompt
 tokens_out count completion tokens, as they were first paid
 critical_path count calls on the longest chain in which each waited for the one before
 seconds number wall-clock for the question, queueing included; it differs from run to run
