@@ -43,7 +43,9 @@ def test_overlapping_samples_are_paid_once(server, path):
     stored = chat(path, server.url)
     replies = run(stored, *(asked(question="Where?", n=n, sample=s) for n, s in ((2, 0), (5, 0), (1, 1), (3, 4))))
     assert sum(r["n"] or 1 for r in server.requests) == 7  # samples 0 to 6
-    assert replies[0] == replies[1][:2] and replies[2] == replies[0][1:] and replies[3][0] == replies[1][4]
+    texts = [[c.text for c in some] for some in replies]
+    assert texts[0] == texts[1][:2] and texts[2] == texts[0][1:] and texts[3][0] == texts[1][4]
+    assert [[c.tokens_in for c in some] for some in replies] == [[1] + [0] * (len(some) - 1) for some in replies]  # a prompt of one word
 
 
 def test_one_call_however_many_processes_ask(server, path):

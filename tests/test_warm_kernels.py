@@ -130,7 +130,7 @@ def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkey
         cell = f"""
             import time
             with open({str(log)!r}, "a") as f: f.write("begins {n}\\n")
-            time.sleep(0.3)
+            time.sleep({0.3 if n < 3 else 4})
             with open({str(log)!r}, "a") as f: f.write("ends {n}\\n")
             class BudgetExceeded(Exception): pass
             if {n} == 2: raise BudgetExceeded("$1 of $1")
@@ -141,9 +141,11 @@ def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkey
         tasks.append(Task(f"runs/n{n}", tmp_path / f"n{n}.ipynb", {}))
     reproduce.run_tasks([tasks], tmp_path / "kept", 1, "test")
     lines = log.read_text().splitlines()
-    assert lines == [f"{what} {n}" for n in range(len(lines) // 2) for what in ("begins", "ends")] and 3 <= len(lines) // 2 < 6
-    assert [t.code for t in tasks[:2]] == [0, 0] and {t.code for t in tasks[2:5]} <= {0, 3} and tasks[2].code == 3
-    assert (tasks[5].code, tasks[5].error, tasks[5].began) == (3, "not started: the budget was reached", 0)
+    ran = [int(line.removeprefix("begins ")) for line in lines[::2]]
+    assert lines == [f"{what} {n}" for n in ran for what in ("begins", "ends")] and {0, 1, 2} <= {*ran}
+    assert [t.code for t in tasks[:3]] == [0, 0, 3] and all(t.code == 0 for t in tasks if t.name[-1] in "345" and t.began)
+    left = [t for t in tasks if not t.began]
+    assert left and {(t.code, t.error) for t in left} == {(3, "not started: the budget was reached")}
 
 
 def test_an_interrupt_reaches_it(notebooks):
