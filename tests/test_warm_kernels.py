@@ -119,33 +119,49 @@ def test_two_at_once(notebooks):
     assert shown == {0: "0", 1: "1"}
 
 
-@pytest.mark.long
-def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkeypatch):
-    "A further kernel starts while `jobs` notebooks run, and its cells wait. The third notebook reaches the budget."
+def in_turn(folder, monkeypatch, cells, **given):
+    "Run notebooks of one cell each, one at a time and in this order, each with two lines in a log; the tasks and the log's lines."
     from treekit.artefacts import reproduce
     monkeypatch.setattr(reproduce, "_server", lambda *_: ForkServer(["ipykernel.kernelapp"], dict(os.environ)))
     monkeypatch.setattr(reproduce, "_by_length", lambda tasks: tasks)
-    log, tasks = tmp_path / "log", []
-    for n in range(6):
-        cell = f"""
-            import time
-            with open({str(log)!r}, "a") as f: f.write("begins {n}\\n")
-            time.sleep({0.3 if n < 3 else 4})
-            with open({str(log)!r}, "a") as f: f.write("ends {n}\\n")
-            class BudgetExceeded(Exception): pass
-            if {n} == 2: raise BudgetExceeded("$1 of $1")
-        """
-        nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")),
-                                      cells=[nbformat.v4.new_code_cell(textwrap.dedent(cell))])
-        nbformat.write(nb, tmp_path / f"n{n}.ipynb")
-        tasks.append(Task(f"runs/n{n}", tmp_path / f"n{n}.ipynb", {}))
-    reproduce.run_tasks([tasks], tmp_path / "kept", 1, "test")
-    lines = log.read_text().splitlines()
+    log, tasks = folder / "log", []
+    def written(line): return f"with open({str(log)!r}, 'a') as f: f.write('{line}\\n')"
+    for n, cell in enumerate(cells):
+        nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
+        nb.cells = [nbformat.v4.new_code_cell("\n".join([written(f"begins {n}"), *cell[:-1], written(f"ends {n}"), cell[-1]]))]
+        nbformat.write(nb, folder / f"n{n}.ipynb")
+        tasks.append(Task(f"runs/n{n}", folder / f"n{n}.ipynb", {}))
+    try: reproduce.run_tasks([tasks], folder / "kept", 1, "test", **given)
+    except KeyboardInterrupt: pass
+    return tasks, log.read_text().splitlines()
+
+
+@pytest.mark.long
+def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkeypatch):
+    "A further kernel starts while `jobs` notebooks run, and its cells wait. The third notebook reaches the budget."
+    reaches = ["class BudgetExceeded(Exception): pass", "raise BudgetExceeded('$1 of $1')"]
+    cells = [["import time; time.sleep(0.3)", ""]] * 2 + [reaches] + [["import time; time.sleep(4)", ""]] * 3
+    tasks, lines = in_turn(tmp_path, monkeypatch, cells)
     ran = [int(line.removeprefix("begins ")) for line in lines[::2]]
     assert lines == [f"{what} {n}" for n in ran for what in ("begins", "ends")] and {0, 1, 2} <= {*ran}
     assert [t.code for t in tasks[:3]] == [0, 0, 3] and all(t.code == 0 for t in tasks if t.name[-1] in "345" and t.began)
     left = [t for t in tasks if not t.began]
     assert left and {(t.code, t.error) for t in left} == {(3, "not started: the budget was reached")}
+
+
+@pytest.mark.long
+def test_what_waits_for_its_turn_at_an_interrupt_has_no_outcome(tmp_path, monkeypatch):
+    "Only the notebook that was interrupted has one."
+    from treekit.artefacts import reproduce
+    finished, interrupts = [], [KeyboardInterrupt]
+    def notices(folder, heard):
+        if (tmp_path / "log").exists() and interrupts:
+            time.sleep(2)  # the next kernel has started meanwhile
+            raise interrupts.pop()
+    monkeypatch.setattr(reproduce, "show_notices", notices)
+    tasks, lines = in_turn(tmp_path, monkeypatch, [["import time; time.sleep(60)", ""]] * 3, after=finished.append)
+    assert len(lines) == 1 and [(t.code, t.error) for t in finished] == [(130, "interrupted")]
+    assert sum(bool(t.began) for t in tasks) == 1 and not any(t.error for t in tasks if not t.began)
 
 
 def test_an_interrupt_reaches_it(notebooks):

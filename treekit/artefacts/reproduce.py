@@ -11,7 +11,7 @@ __all__ = ['FOLDER_NAMES', 'WITHOUT_EFFECT', 'Task', 'plan_tasks', 'said_on_top'
 import ast, contextlib, dataclasses, functools, json, os, re, sys, tempfile, time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Event, Semaphore
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -232,12 +232,10 @@ def placeless(
     return re.split(r"[/\\]", value.rstrip("/\\"))[-1] if here else cleaned(value)
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a83822b9
-class _NotStarted(Exception): pass
-
-_NOT_STARTED = 3, "not started: the budget was reached"
-
 def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext):
-    "Run one notebook and record its outcome in the task. Its cells run in a `turn`; its kernel starts and ends outside of it."
+    """Run one notebook and record its outcome in the task. Its cells run in a `turn`; its kernel starts and ends outside of it.
+
+    Raises `CancelledError` if the turn does, before the first cell."""
     pm, started = _papermill(), time.perf_counter()
     @contextlib.contextmanager
     def begun():
@@ -251,7 +249,7 @@ def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext)
         with open(target.with_suffix(".log"), "w") as log:
             pm.execute_notebook(task.notebook, f"{_CLEAN}{target}", task.parameters, engine_name="treekit", progress_bar=False,
                                 kernels=kernels, turn=begun, log=log, server=server, env=env)
-    except _NotStarted: task.code, task.error = _NOT_STARTED
+    except CancelledError: raise
     except pm.PapermillExecutionError as e: task.exception, (task.code, task.error) = e.ename, _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""
@@ -352,7 +350,7 @@ def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=Tr
     @contextlib.contextmanager
     def turn():
         with turns:
-            if stopped.is_set(): raise _NotStarted
+            if stopped.is_set(): raise CancelledError
             yield
     def one(task):
         _execute(task, kept, environment(task), kernels, server, turn)
@@ -381,9 +379,9 @@ def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=Tr
             bar.close()
             show_notices(progress, heard)
     for t in tasks:
-        if not runs[t.name].cancelled(): runs[t.name].result()
-        else:
-            t.code, t.error = _NOT_STARTED
+        try: runs[t.name].result()
+        except CancelledError:
+            t.code, t.error = 3, "not started: the budget was reached"
             after(t)
 
 def show_notices(folder, heard):
