@@ -50,10 +50,11 @@ def spendings(
     results: Results,
     found: dict,  # from `question_scores`
     only: tuple = (),  # data sets; empty: all that every method has
-) -> list[Spending]:
+) -> list[Spending]:  # empty if the methods have no data set in common
     "Spendings of all methods."
     cells = results.cells()
     common = [d for d in shared_sets([cell for cell, s in found.items() if s]) if not only or d in only]
+    if not common: return []
     def one(m):
         kept = {d: [r for r in cells[m, d] if r.question.id in found[m, d]] for d in common}
         return Spending(m, {d: [r.usage for r in rs] for d, rs in kept.items()},

@@ -265,9 +265,10 @@ class _DotPlan:
                 if run and _is_number(r["low"]):
                     ax.plot([self.scale_of(r) * r["low"], self.scale_of(r) * r["high"]], [y, y], "-", color=colour, lw=1.4, marker="",
                             solid_capstyle="butt", zorder=2)
-                look = dict(color=colour, mec="black", mew=0.4, ms=3.8) if run else self._open(r)
-                if run and names_failures(r): look |= dict(marker="x", mec=colour, mew=1.1)
-                ax.plot(self.scale_of(r) * r[key], y, **dict(ls="none", marker=self.marker[r["group"]], zorder=3 + run) | look)
+                failed = run and names_failures(r)
+                edge = dict(mec=colour, mew=1.1) if failed else dict(mec="black", mew=0.4)
+                look = dict(color=colour, ms=3.8, **edge) if run else self._open(r)
+                ax.plot(self.scale_of(r) * r[key], y, ls="none", marker="x" if failed else self.marker[r["group"]], zorder=3 + run, **look)
         for y in self.borders[:-1]: ax.axhline(y, color="#e2e2e2", lw=0.5, marker="", linestyle="-", zorder=0)
         self._axis(ax, metric)
         title = "\n".join(textwrap.wrap(dataset, max(8, int(self.each * 13))))

@@ -258,9 +258,9 @@ def controls_on(
     P: Profile,
 ) -> list[Controls]:  # with the data sets that each can be run on
     "Subset of the controls. What is left out is printed; raises `UsageError` if all are."
-    own, made = {e.paper: e for e in entrants(P).values() if e.proposed}, []
+    made = []
     for c in controls_of(P):
-        why = {d: why_not(own[c.paper], d, P) if d in datasets else "not in these data" for d in c.datasets}
+        why = {d: why_not(c, d, P) if d in datasets else "not in these data" for d in c.datasets}
         for reason in filter(None, dict.fromkeys(why.values())):
             print(f"left out: {c.paper} on {', '.join(d for d in c.datasets if why[d] == reason)} ({reason})")
         if some := tuple(d for d in c.datasets if not why[d]): made.append(replace(c, datasets=some))

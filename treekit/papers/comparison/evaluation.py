@@ -108,7 +108,7 @@ COLUMN_NAMES = PRINTED | PRINTED_AS
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #ad6bc9d4
 def why_not(
-    entrant: ComparedMethod,
+    entrant: ComparedMethod,  # or another object with a `method`
     dataset: str,
     P: Profile,
 ) -> str:  # empty: it can
