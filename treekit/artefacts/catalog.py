@@ -79,7 +79,8 @@ def absent(
     beside = path.absolute().parent
     there = [p.name for p in beside.iterdir() if keep(p)] if beside.is_dir() and os.access(beside, os.R_OK) else []
     near = difflib.get_close_matches(path.name, there, cutoff=0.75)
-    if near or others and path.name == str(path): choose(kind, path.name, [*others, *near], "A file or a folder is given by its path." * bool(others))
+    advice = "A file or a folder is given by its path." if others else ""
+    if near or others and path.name == str(path): choose(kind, path.name, [*others, *near], advice)
     raise UsageError(f"no {kind} at {str(path)!r}" + (f"; there are: {', '.join(others)}" if others else ""))
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #ea367785
