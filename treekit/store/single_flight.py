@@ -13,7 +13,7 @@ from ..utils.process_identity import own_identity, is_dead, process_id, is_stopp
 from .run_store import Store
 
 # %% ../../nbs/04_store/07_single_flight.ipynb #9c2dfcbe
-_MAX_AGE, _MAX_SILENCE = 600, 120  # seconds for locks of other machines: age, and time without a heartbeat, after which they are void
+_MAX_SILENCE = 120  # seconds without a heartbeat after which the lock of another machine is void
 _held: dict = {}  # (store, key) -> event loop, for the calls in flight in this process
 _seen: dict = {}  # (store, key) -> a lock of another machine, and when it was seen first
 
@@ -25,9 +25,9 @@ def _is_void(scope, key, owner, since):
     if (dead := is_dead(owner)) is not None: return dead
     lock, first = _seen.get((scope, key), (None, 0.0))
     if lock != (owner, since): _seen[scope, key] = (owner, since), (first := time.monotonic())
-    void = time.time() - since > _MAX_AGE or time.monotonic() - first > _MAX_SILENCE
-    if void: _seen.pop((scope, key), None)
-    return void
+    if time.monotonic() - first <= _MAX_SILENCE: return False
+    del _seen[scope, key]
+    return True
 
 # %% ../../nbs/04_store/07_single_flight.ipynb #31cf119f
 def _heartbeat(scope):
