@@ -115,7 +115,7 @@ def foreign(stored, question, when):
 
 @pytest.mark.parametrize("ahead", [0, 1e9, -1e9], ids=["now", "in the future", "long ago"])
 def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(server, tmp_path, monkeypatch, ahead):
-    "Two minutes, here half a second, whatever the clock of its machine says."
+    "A minute, here half a second, whatever the clock of its machine says."
     monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
     stored = chat(tmp_path / "s.sqlite", server.url)
     foreign(stored, "Where?", time.time() + ahead)

@@ -82,14 +82,6 @@ def test_a_live_process_is_waited_for(server, path):
     assert server.count == 1
 
 
-def test_a_store_from_another_machine_is_not_waited_for_long(server, path):
-    stored = chat(path, server.url)
-    name, = keys(asked(question="Where?"), stored.model, stored.endpoint, stored.defaults)
-    stored.store.connection.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, time.time() - 601))
-    run(stored, asked(question="Where?"))
-    assert server.count == 1
-
-
 def test_an_error_is_never_stored(server, path):
     server.script(faults=[dict(kind="500", times=3)])
     stored = chat(path, server.url)

@@ -13,7 +13,7 @@ from ..utils.process_identity import own_identity, is_dead, process_id, is_stopp
 from .run_store import Store
 
 # %% ../../nbs/04_store/07_single_flight.ipynb #9c2dfcbe
-_MAX_SILENCE = 120  # seconds without a heartbeat after which the lock of another machine is void
+_MAX_SILENCE = 60  # seconds without a heartbeat after which the lock of another machine is void
 _held: dict = {}  # (store, key) -> event loop, for the calls in flight in this process
 _seen: dict = {}  # (store, key) -> a lock of another machine, and when it was seen first
 
