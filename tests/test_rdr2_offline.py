@@ -1,6 +1,7 @@
 ("The offline router and the offline readers on RDR²'s tasks: what they see, what they reach on the world and on real pages, and that what "
  "they return fits each prompt's format.")
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,12 @@ from treekit.corpora.documents import build_tree, add_introduction
 from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
-from treekit.papers.rdr2.evaluation import PASSAGES, SETS, articles, linked, paragraphed, passages, scored_cells, setting, saved_articles
+from treekit.language.sentences import sentences
+from treekit.papers.rdr2.evaluation import (PASSAGES, SETS, articles, as_alce, claim_metric, linked, paragraphed, passages, scored_cells,
+                                            setting, saved_articles)
 from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
+from treekit.scoring.short import normalise
 from treekit.scoring.statistics import bootstrap, paired_test
 from treekit.store.run_store import Store
 from treekit.models.extractive.client import HANDLERS
@@ -172,6 +176,22 @@ def test_floors_on_the_world(tmp_path):
         assert got[method, "asqa"] > 0.45 and got[method, "qampari"] > 0.25
     row = next(r for r in results.rows if r.method == "RDR2 (Ours)")
     assert passages(row.trace) and all(isinstance(p, str) for p in passages(row.trace))
+
+@pytest.mark.long
+def test_an_answer_of_the_simulated_model_consists_of_claims_so_that_containment_is_exact(tmp_path):
+    "Each sentence of an ELI5 answer is a claim of its question or says that nothing is known; a served model's claims need a judge."
+    P = setting("offline", 30, {})
+    questions = dict(eli5=load("eli5", "synthetic", n=30))
+    baselines = {k: long_form.METHODS[k] for k in ("No-retrieval", "Retrieve-and-Read", "FLARE", "ASC")}
+    methods = baselines | {"RDR2 (Ours)": rdr2.METHODS["RDR2 (Ours)"]}
+    results = run(methods, questions, P, store=Store(tmp_path / "s.sqlite"), progress=False)
+    claims = {normalise(c) for q in load("eli5", "synthetic") for c in q.claims}
+    other = [s for row in as_alce(results).rows for s in sentences(row.answer) if normalise(s) not in claims]
+    assert all(re.match("The documents don.t say|I don.t know", s) for s in other), other[:3]
+    got = {r["method"]: r for r in scored_cells(results, dict(eli5=("Cla",)))}
+    assert all(r["metric"] == "Cla" and r["value"] is not None for r in got.values())
+    assert got["No-retrieval"]["value"] < got["RDR2 (Ours)"]["value"]
+    assert claim_metric(replace(results, model="gpt-4o"), "eli5") == "Cla"
 
 @pytest.mark.slow
 def test_the_rows_of_the_tables_answer(tmp_path):

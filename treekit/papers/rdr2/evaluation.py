@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'asked_questions', 'left_out', 'printed', 'read_as', 'affordable',
-           'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed', 'articles',
-           'linked', 'saved_articles', 'main_run']
+           'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'stated', 'stated_claims', 'claim_metric',
+           'scored_cells', 'paragraphed', 'articles', 'linked', 'saved_articles', 'main_run']
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #0a441fe5
 import json
@@ -22,11 +22,11 @@ from ...experiments.resources import load
 from ...core.method import configure, requirements_of
 from .baselines import ASC
 from .method import PUBLIC_CODE, RDR2
-from ...scoring.long import mauve_of_texts, without_citations
+from ...scoring.long import claim_recall, mauve_of_texts, without_citations
 from ...scoring.passages import passage_scores
-from ...scoring.short import NotApplicable
+from ...scoring.short import NotApplicable, normalise
 from ...experiments.metric_judges import judge_for, unjudged
-from ...experiments.results import Results
+from ...experiments.results import Results, Row
 from ...experiments.run import run
 from ...language.sentences import sentences
 from ...utils.atomic_write import write_whole
@@ -145,6 +145,27 @@ def mauve_rows(
         rows.append(row | (dict(reason=reason) if reason else {}))
     return rows
 
+# %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #b7ff0bd6
+def stated(
+    text: str,
+    claim: str,
+) -> bool:
+    "Whether a text states a claim word for word, after SQuAD's normalisation."
+    return f" {normalise(claim)} " in f" {normalise(text)} "
+
+def stated_claims(row: Row) -> float:  # 0 to 1
+    "Share of a question's claims that its answer states word for word."
+    return claim_recall(row.answer, row.question.claims, stated)
+
+def claim_metric(
+    results: Results,
+    dataset: str,
+):  # as `Results.score` takes it
+    """Metric of claim recall: by the profile's model of entailment; or by `stated_claims` if the simulated model answers questions of the
+    synthetic wiki, whose sentences it repeats or leaves out, so that both are equal."""
+    asked = {facts.questions for (_, d), facts in results.facts.items() if d == dataset}
+    return stated_claims if results.model.startswith("simulated") and asked == {"synthetic wiki"} else "Cla"
+
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #879cb69e
 def scored_cells(
     results: Results,
@@ -157,6 +178,7 @@ def scored_cells(
         for metric in columns[d]:
             if metric == "MAUVE": rows += mauve_rows(answers, d)
             elif metric in PASSAGES: rows += results.score(PASSAGES[metric], datasets=(d,), name=metric)
+            elif metric == "Cla": rows += answers.score(claim_metric(results, d), datasets=(d,), name=metric)
             else: rows += answers.score(_KIT.get((d, metric), metric), datasets=(d,), name=metric)
     return rows
 
