@@ -1,7 +1,7 @@
 ("run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without "
  "anything heavy.")
 
-import asyncio, dataclasses, json, signal, subprocess, sys, time
+import asyncio, dataclasses, gc, json, signal, subprocess, sys, time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 
 from speed import enough
 from fakes import FakeChat, FakeShelf
-from treekit.config import RunOptions, UsageError, load_profile
+from treekit.config import RunOptions, UsageError, load_profile, use_options
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
 from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
@@ -24,6 +24,7 @@ from treekit.experiments.run import run
 from treekit.experiments.results import mean_of_means
 from treekit.llm.cached_client import NotOnCassette
 from treekit.store.run_store import Store
+from treekit.utils.process_identity import own_identity
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = load_profile("offline")
@@ -182,6 +183,15 @@ def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
     assert 0 < done < 50
     results = go(asked=questions(50), profile=rich, store=store, chat=chat)
     assert not results.failures and len(chat.asked) == 50 and sum(r.stored for r in results.rows) == done
+
+
+@pytest.mark.parametrize("owner", ["", own_identity()], ids=["a user's process", "a command's process"])
+def test_rows_are_left_out_of_garbage_collection_only_in_a_process_that_ends_with_its_command(owner):
+    gc.unfreeze()
+    try:
+        with use_options(owner=owner): go()
+        assert gc.isenabled() and (gc.get_freeze_count() > 0) == bool(owner)
+    finally: gc.unfreeze()
 
 
 def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():

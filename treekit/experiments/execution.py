@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import Profile, RunOptions, UsageError, missing_library
+from ..config import Profile, RunOptions, UsageError, missing_library, run_options
 from ..core.method import Context, Prediction, Usage
 from ..core.prompts import CallFailed, ScoringUnsupported
 from ..core.types import LONGEST_QUESTION
@@ -213,6 +213,7 @@ def _driven(run, progress, meanwhile):
         raise
     finally:
         sys.setswitchinterval(switch)
+        if run_options().owner: gc.freeze()  # the rows stay until this process ends with its command: they are not scanned
         if collecting: gc.enable()
         progress.close()
     if raised: raise raised[0]
