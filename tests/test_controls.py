@@ -116,11 +116,14 @@ def test_a_failing_control_is_named():
 
 
 def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
-    rows = [dict(paper=p, contrast=c, outcome=o) for p, c, o in [
-        ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "shown"), ("B", "oracle", "holds")]]
+    rows = [dict(paper=p, contrast=c, outcome=o, high=h) for p, c, o, h in [
+        ("A", "sham", "fails", "9"), ("A", "tokens", "not shown", "1.5"), ("B", "tokens", "not shown", "-2"), ("B", "oracle", "holds", "9"),
+        ("B", "sham", "harms", "-5"), ("C", "sham", "holds", "1"), ("D", "sham", "by passages", "7"), ("D", "tokens", "shown", "9")]]
     said = controls_note(rows)
-    assert "Controls that fail: A (sham)." in said and "Not shown is a gain at equal tokens for A." in said and controls_note([]) == ""
-    assert "No control fails." in controls_note(rows[2:]) and "Not shown" not in controls_note(rows[2:])
+    for sentence in ("Controls that fail: A (sham).", "The sham of C has no effect.", "The sham of D gains by its passages",
+                     "The sham of B does harm", "Not shown is a gain at equal tokens for A.", "Worse at equal tokens: B."):
+        assert sentence in said
+    assert controls_note([]) == controls_note(rows[-1:]) == ""
     assert {r["paper"] for r in committed_controls()} == {c.paper for c in controls_of(setting("offline", 2, {}))}
     assert committed_controls("no such profile") == []
 

@@ -404,12 +404,20 @@ def committed_controls(
 def controls_note(
     rows: list[dict],  # from `committed_controls`
 ) -> str:  # for a caption; empty: no run
-    "Sentences that say which controls failed, and for which papers the component or the gain at equal cost was not shown."
+    "Sentences that say which controls failed, which shams had an effect, and where the component or a gain at equal cost was not shown."
     if not rows: return ""
-    def lacking(name): return dict.fromkeys(r["paper"] for r in rows if (r["contrast"], r["outcome"]) == (name, NOT_SHOWN))
-    what = dict(component="a difference to the sham", passages="a gain at equal passages", tokens="a gain at equal tokens")
-    said = [failed_controls(rows) or "No control fails."]
-    by_passages = ", ".join(r["paper"] for r in rows if r["outcome"] == BY_PASSAGES)
-    if by_passages: said.append(f"The sham of {by_passages} gains by its passages: a plain reader of as many is not worse.")
-    said += [f"Not shown is {text} for {', '.join(lacking(name))}." for name, text in what.items() if lacking(name)]
-    return f"Controls (across/controls): {' '.join(said)}"
+    def papers(outcome, contrast="sham", worse=False):
+        found = [r for r in rows if (r["contrast"], r["outcome"]) == (contrast, outcome)]
+        return ", ".join(dict.fromkeys(r["paper"] for r in found if (float(r["high"]) < 0) == worse or outcome != NOT_SHOWN))
+    sentences = {
+        "The sham of {} has no effect.": papers(HOLDS),
+        "The sham of {} gains by its passages: a plain reader of as many is not worse.": papers(BY_PASSAGES),
+        "The sham of {} does harm, so that being ahead of it alone shows little.": papers(HARMS),
+        "Not shown is a difference to the sham for {}.": papers(NOT_SHOWN, "component"),
+        "Not shown is a gain at equal passages for {}.": papers(NOT_SHOWN, "passages"),
+        "Not shown is a gain at equal tokens for {}.": papers(NOT_SHOWN, "tokens"),
+        "Worse at equal passages: {}.": papers(NOT_SHOWN, "passages", worse=True),
+        "Worse at equal tokens: {}.": papers(NOT_SHOWN, "tokens", worse=True),
+    }
+    said = [*filter(None, [failed_controls(rows)]), *(text.format(names) for text, names in sentences.items() if names)]
+    return f"Controls (across/controls): {' '.join(said)}" if said else ""
