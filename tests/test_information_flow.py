@@ -19,7 +19,9 @@ from treekit.models.simulated.client import SimulatedClient
 from treekit.models.simulated.ability import PRESETS, SeededRandom
 from treekit.models.simulated.grammar import QueryGrammar, grammar
 from treekit.models.simulated.corpus_index import Ref
+from treekit.config import UsageError
 from treekit.core.types import Passage
+from treekit.experiments.prompts import known_prompts
 from treekit.synthetic.facts import INVERSE
 
 MODELS = {name: replace(PRESETS[name], form=0) for name in PRESETS}
@@ -204,6 +206,60 @@ def test_answering_and_asking(monkeypatch, lang):
         assert one == other, (prompt.name, inputs)
         asked += 1
     assert asked > 10
+
+
+def inputs_of(prompt, t, state, question):
+    "Inputs of any prompt: a question, and in all other slots what may be stated of it."
+    stated = [state] if state else []
+    steps = f"Thought 1: x\nAction 1: Search[{t['film']}]\nObservation 1: {state}"
+    known = dict(
+        question=question, query=question, text=question, questions=[question, t["short"]], queries=[t["short"]], others=[],
+        documents=[Passage("p", "", state)] if state else [], passage=f"{t['film']}\n{state}", document=next(outlines(t)),
+        phrase=f"the director of {t['film']}", subquestions=t["short"], steps=steps, turns=steps, state=state, context=stated,
+        history=f"Q: {t['short']}\nA: {t['old']}\n{state}", thought=state or "x", thoughts=stated, previous=f"{t['old']} {state}",
+        answer=t["answers"][0], gold=t["answers"][0], response=f"The answer is {t['answers'][0]}. {state}", responses=stated,
+        sentence=state, sentences=stated, reports=stated, evidence=state, descriptions=stated, found=state, supplement=state,
+        entities=[t["film"], t["old"]], relations=state, name=t["film"],
+        number="2", limit="7", candidates="5", pick="3", words="100", length="", exemplars="")
+    return {slot: known[slot] for slot in prompt.slots}
+
+
+def ask_everything(monkeypatch, lang):
+    "All prompts of the kit, in both worlds. Returns the tasks that were asked, and the prompts that the simulated model refused."
+    t, asked, refused, handlers = things(lang), set(), set(), simulated.HANDLERS
+    class Noted(dict):
+        def __getitem__(self, task): return asked.add(task) or super().__getitem__(task)
+    monkeypatch.setattr(simulated, "HANDLERS", Noted(handlers))
+    for name, prompt in known_prompts().items():
+        for question in (t["question"], t["short"]):
+            for state in t["states"]:
+                try: one, other = replies(monkeypatch, request(prompt, **inputs_of(prompt, t, state, question)), lang)
+                except UsageError: refused.add(name)  # in the first world or in the other
+                else: assert one == other, (name, question, state)
+    monkeypatch.setattr(simulated, "HANDLERS", handlers)
+    return asked, refused
+
+
+# prompts that the simulated model has no role for (the extractive one replies), or that take other inputs than these
+REFUSED = {"asc.combine_list", "asc.combine_text", "arise.guess", "toq.thought_query.en", "toq.thought_query.ko", "toq.query.en",
+           "toq.query.ko", "treerare.code_combined_asqa", "treerare.code_answer_asqa", "outcomes.judge", "graphrag.report",
+           "graphrag.summarise", "revising.unite", "revising.merge", "baselines.most_consistent"}
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_every_task_by_every_prompt(monkeypatch, lang):
+    asked, refused = ask_everything(monkeypatch, lang)
+    assert asked == set(simulated.HANDLERS) and refused == REFUSED
+
+
+@pytest.mark.parametrize("task", ["draft_answer", "state_fact", "respond", "recall", "pseudo_document"])
+def test_a_gold_look_up_in_a_reply_is_noticed(monkeypatch, task):
+    from treekit.models.simulated.facts import required_facts
+    handler = simulated.HANDLERS[task]
+    def peeking(call):
+        return f"{handler(call)} " + " ".join(str(value) for _, _, value in required_facts(call))
+    monkeypatch.setitem(simulated.HANDLERS, task, peeking)
+    with pytest.raises(AssertionError): ask_everything(monkeypatch, "en")
 
 
 def test_a_gold_look_up_is_noticed(monkeypatch):
