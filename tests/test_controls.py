@@ -98,7 +98,7 @@ def test_random_trees_keep_the_shape(seed):
     ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
     ("sham at equal passages", .01, .1, "better"), ("sham at equal passages", -.1, .1, "not better"),
     ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown"),
-    ("tokens", -.1, .1, "not shown")])
+    ("tokens", -.1, .1, "not shown"), ("tokens", -.2, -.1, "worse"), ("component", -.2, -.1, "worse")])
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
@@ -116,12 +116,13 @@ def test_a_failing_control_is_named():
 
 
 def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
-    rows = [dict(paper=p, contrast=c, outcome=o, high=h) for p, c, o, h in [
-        ("A", "sham", "fails", "9"), ("A", "tokens", "not shown", "1.5"), ("B", "tokens", "not shown", "-2"), ("B", "oracle", "holds", "9"),
-        ("B", "sham", "harms", "-5"), ("C", "sham", "holds", "1"), ("D", "sham", "by passages", "7"), ("D", "tokens", "shown", "9")]]
+    rows = [dict(paper=p, contrast=c, outcome=o) for p, c, o in [
+        ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "worse"), ("B", "oracle", "holds"), ("B", "sham", "harms"),
+        ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "sham", "by passages"), ("D", "tokens", "shown")]]
     said = controls_note(rows)
     for sentence in ("Controls that fail: A (sham).", "The sham of C has no effect.", "The sham of D gains by its passages",
-                     "The sham of B does harm", "Not shown is a gain at equal tokens for A.", "Worse at equal tokens: B."):
+                     "The sham of B does harm", "Not shown is a gain at equal tokens for A.", "Worse than the sham: C.",
+                     "Worse at equal tokens: B."):
         assert sentence in said
     assert controls_note([]) == controls_note(rows[-1:]) == ""
     assert {r["paper"] for r in committed_controls()} == {c.paper for c in controls_of(setting("offline", 2, {}))}

@@ -225,18 +225,23 @@ def inputs_of(prompt, t, state, question):
 
 
 def ask_everything(monkeypatch, lang):
-    "All prompts of the kit, in both worlds. Returns the tasks that were asked, and the prompts that the simulated model refused."
-    t, asked, refused, handlers = things(lang), set(), set(), simulated.HANDLERS
+    "All prompts of the kit, in both worlds. Returns the tasks that were asked, and the prompts that the simulated model refused in both."
+    t, asked, refused = things(lang), set(), set()
     class Noted(dict):
         def __getitem__(self, task): return asked.add(task) or super().__getitem__(task)
-    monkeypatch.setattr(simulated, "HANDLERS", Noted(handlers))
-    for name, prompt in known_prompts().items():
-        for question in (t["question"], t["short"]):
-            for state in t["states"]:
-                try: one, other = replies(monkeypatch, request(prompt, **inputs_of(prompt, t, state, question)), lang)
-                except UsageError: refused.add(name)  # in the first world or in the other
-                else: assert one == other, (name, question, state)
-    monkeypatch.setattr(simulated, "HANDLERS", handlers)
+    def or_none(ask):
+        async def said(chat):
+            try: return await ask(chat)
+            except UsageError: return None
+        return said
+    with monkeypatch.context() as patch:
+        patch.setattr(simulated, "HANDLERS", Noted(simulated.HANDLERS))
+        for name, prompt in known_prompts().items():
+            for question in (t["question"], t["short"]):
+                for state in t["states"]:
+                    one, other = replies(patch, or_none(request(prompt, **inputs_of(prompt, t, state, question))), lang)
+                    assert one == other, (name, question, state)  # also in what is refused
+                    if None in one: refused.add(name)
     return asked, refused
 
 

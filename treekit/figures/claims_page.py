@@ -195,8 +195,8 @@ def summary_of(
 LEGEND_OF_CLAIMS = (
     "Published: the mean difference, left minus right, in the table's unit. Reproduced: the comparison that decides (of several that are "
     "all needed, the weakest) with its own interval, while p is of all that are needed together, so that it can be above .05 although this "
-    "interval leaves out zero; the mean of several; the amount that the paper states, with its 95 % "
-    "interval. Intervals: 95 %; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was "
+    "interval leaves out zero; the mean of several; the amount that the paper states, with its 95 % interval. Intervals: 95 "
+    "%; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was "
     "picked. They are over questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are "
     "significant its way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by "
     "construction, no question tells the sides apart, or it is true by definition; needs people, the paper asked people; substitute row, "

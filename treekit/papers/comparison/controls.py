@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
-           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'BETTER', 'NOT_BETTER', 'BY_PASSAGES',
+           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'WORSE', 'BETTER', 'NOT_BETTER', 'BY_PASSAGES',
            'CONTROLS_LEGEND', 'ControlClient', 'random_heads', 'RandomTrees', 'GoldRetriever', 'ControlledMethod',
            'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of', 'controls_on', 'run_controls', 'with_tokens',
            'tokens_used', 'passages_read', 'control_outcome', 'control_rows', 'with_sham_explained', 'control_scores',
@@ -321,7 +321,7 @@ CONTRASTS = {  # what it shows -> (more, less)
     "component": ("method", "sham"),
     "oracle": ("oracle", "method"),
 }
-HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN = "holds", "fails", "harms", "shown", "not shown"
+HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN, WORSE = "holds", "fails", "harms", "shown", "not shown", "worse"
 BETTER, NOT_BETTER, BY_PASSAGES = "better", "not better", "by passages"
 
 def control_outcome(
@@ -334,7 +334,7 @@ def control_outcome(
     if name == "sham at equal passages": return BETTER if low > 0 else NOT_BETTER
     if name == "sham": return FAILS if low > 0 else HARMS if high < 0 else HOLDS
     if name == "oracle": return HOLDS if low > 0 else FAILS
-    return SHOWN if low > 0 else NOT_SHOWN
+    return SHOWN if low > 0 else WORSE if high < 0 else NOT_SHOWN
 
 def control_rows(
     controls: Controls,
@@ -387,7 +387,7 @@ CONTROLS_LEGEND = (
     "good (*by passages*); one that is worse harms. As many passages: one search and one prompt with as many passages as the method. As "
     "many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus has passages that match. Oracle: "
     "gold passages, and gold sub-questions for planners; an oracle that is not better than the method fails as a positive control. "
-    "Component: shown if the method is better than its sham.")
+    "Component: shown if the method is better than its sham. Worse: the method is worse than the other row.")
 
 def failed_controls(rows: list[dict]) -> str:  # for a caption; empty: none
     "Sentence that names the controls that fail."
@@ -406,18 +406,17 @@ def controls_note(
 ) -> str:  # for a caption; empty: no run
     "Sentences that say which controls failed, which shams had an effect, and where the component or a gain at equal cost was not shown."
     if not rows: return ""
-    def papers(outcome, contrast="sham", worse=False):
-        found = [r for r in rows if (r["contrast"], r["outcome"]) == (contrast, outcome)]
-        return ", ".join(dict.fromkeys(r["paper"] for r in found if (float(r["high"]) < 0) == worse or outcome != NOT_SHOWN))
     sentences = {
-        "The sham of {} has no effect.": papers(HOLDS),
-        "The sham of {} gains by its passages: a plain reader of as many is not worse.": papers(BY_PASSAGES),
-        "The sham of {} does harm, so that being ahead of it alone shows little.": papers(HARMS),
-        "Not shown is a difference to the sham for {}.": papers(NOT_SHOWN, "component"),
-        "Not shown is a gain at equal passages for {}.": papers(NOT_SHOWN, "passages"),
-        "Not shown is a gain at equal tokens for {}.": papers(NOT_SHOWN, "tokens"),
-        "Worse at equal passages: {}.": papers(NOT_SHOWN, "passages", worse=True),
-        "Worse at equal tokens: {}.": papers(NOT_SHOWN, "tokens", worse=True),
+        ("sham", HOLDS): "The sham of {} has no effect.",
+        ("sham", BY_PASSAGES): "The sham of {} gains by its passages: a plain reader of as many is not worse.",
+        ("sham", HARMS): "The sham of {} does harm, so that being ahead of it alone shows little.",
+        ("component", NOT_SHOWN): "Not shown is a difference to the sham for {}.",
+        ("passages", NOT_SHOWN): "Not shown is a gain at equal passages for {}.",
+        ("tokens", NOT_SHOWN): "Not shown is a gain at equal tokens for {}.",
+        ("component", WORSE): "Worse than the sham: {}.",
+        ("passages", WORSE): "Worse at equal passages: {}.",
+        ("tokens", WORSE): "Worse at equal tokens: {}.",
     }
-    said = [*filter(None, [failed_controls(rows)]), *(text.format(names) for text, names in sentences.items() if names)]
+    papers = {at: ", ".join(dict.fromkeys(r["paper"] for r in rows if (r["contrast"], r["outcome"]) == at)) for at in sentences}
+    said = [*filter(None, [failed_controls(rows)]), *(text.format(papers[at]) for at, text in sentences.items() if papers[at])]
     return f"Controls (across/controls): {' '.join(said)}" if said else ""

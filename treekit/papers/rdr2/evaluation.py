@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'asked_questions', 'left_out', 'printed', 'read_as', 'affordable',
-           'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'stated', 'stated_claims', 'claim_metric',
+           'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'stated_claims', 'claim_metric',
            'scored_cells', 'paragraphed', 'articles', 'linked', 'saved_articles', 'main_run']
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #0a441fe5
@@ -24,8 +24,9 @@ from .baselines import ASC
 from .method import PUBLIC_CODE, RDR2
 from ...scoring.long import claim_recall, mauve_of_texts, without_citations
 from ...scoring.passages import passage_scores
-from ...scoring.short import NotApplicable, normalise
+from ...scoring.short import NotApplicable, covers
 from ...experiments.metric_judges import judge_for, unjudged
+from ...experiments.provenance import is_embedded
 from ...experiments.results import Results, Row
 from ...experiments.run import run
 from ...language.sentences import sentences
@@ -146,16 +147,9 @@ def mauve_rows(
     return rows
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #b7ff0bd6
-def stated(
-    text: str,
-    claim: str,
-) -> bool:
-    "Whether a text states a claim word for word, after SQuAD's normalisation."
-    return f" {normalise(claim)} " in f" {normalise(text)} "
-
 def stated_claims(row: Row) -> float:  # 0 to 1
     "Share of a question's claims that its answer states word for word."
-    return claim_recall(row.answer, row.question.claims, stated)
+    return claim_recall(row.answer, row.question.claims, partial(covers, whole_words=True))
 
 def claim_metric(
     results: Results,
@@ -164,7 +158,8 @@ def claim_metric(
     """Metric of claim recall: by the profile's model of entailment; or by `stated_claims` if the simulated model answers questions of the
     synthetic wiki, whose sentences it repeats or leaves out, so that both are equal."""
     asked = {facts.questions for (_, d), facts in results.facts.items() if d == dataset}
-    return stated_claims if results.model.startswith("simulated") and asked == {"synthetic wiki"} else "Cla"
+    simulated = is_embedded(results.model) and results.model.startswith("simulated")
+    return stated_claims if simulated and asked == {"synthetic wiki"} else "Cla"
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #879cb69e
 def scored_cells(
