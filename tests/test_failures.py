@@ -143,6 +143,23 @@ def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_p
     assert code == 1 and server.count == count + 2
 
 
+@pytest.mark.long
+def test_a_run_without_a_limit_is_packed_and_replayed_although_its_profile_has_one(clone, server, tmp_path):  # noqa: F811
+    "A replay pays nothing, so that it needs neither a budget nor the price of the model."
+    words = ("--profile", "openai", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--set", "model=ours", "--n", "3")
+    mine = dict(cwd=clone, LAB_KEY="x")
+    code, out, err = inside("reproduce", "treerare/table1", *words, "--data", "synthetic", "--budget", "none", "--out", "mine", **mine)
+    assert code == 0, out + err
+    count, tape = server.count, tmp_path / "some.cassette"
+    code, out, err = inside("report", "treerare/table1", "--cassette", "--tables", "mine", "--profile", "openai",
+                            "--out", tmp_path / "report.zip", **mine)
+    assert code == 0, out + err
+    code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--data", "synthetic", **mine)
+    assert code == 0, out + err
+    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home"))
+    assert code == 0 and server.count == count, out + err
+
+
 def test_failures_of_a_cassette_are_validated(tmp_path):
     with Store() as store:
         store.put_failure("good", dict(answer="", error="no", usage=dict(calls=1))).result()

@@ -80,7 +80,8 @@ def budget_of(
     options: RunOptions,
     profile: Profile,
 ) -> float | SharedBudget | None:  # dollars; shared by all runs of the command; `None`: no limit
-    "Budget of a run: its own, or the one that all runs of the command share."
+    "Budget of a run: its own, or the one that all runs of the command share. A replay has none, since it pays nothing."
+    if options.cassette: return None
     budget = profile.budget if options.budget is None else options.budget
     if budget is None or not options.command_dir: return budget
     return SharedBudget(options.command_dir / "budget.sqlite", budget)
