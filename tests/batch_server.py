@@ -15,6 +15,7 @@ A batch's requests are answered by what answers single ones. Further keys of a s
     odd_states  bodies that the next requests for a batch's state get
     slow_order  seconds between the arrival of an order and its reply: the batch is there from the arrival on
     late_order  seconds from an order's arrival until the batch is there
+    upload_faults  so many uploads of a file break the connection
     order_faults  statuses that the next orders get ("reset": the connection breaks) after the batch was made
 """
 import asyncio, json, re, sys, time
@@ -102,6 +103,9 @@ class BatchConnection(Connection):
         where, _, query = path.removeprefix("/v1").partition("?")
         post = head.startswith(b"POST")
         STATE.talks = getattr(STATE, "talks", 0) + 1
+        if where == "/files" and post and STATE.script.get("upload_faults", 0) > 0:
+            STATE.script["upload_faults"] -= 1
+            return self.transport.abort()
         if where == "/files" and post:
             boundary = re.search(rb"boundary=([^\s;]+)", head)[1]
             part = next(p for p in body.split(b"--" + boundary) if b'filename="' in p)

@@ -47,6 +47,14 @@ def test_answers_whose_file_is_lost_are_asked_again(server, capfd):
     assert len(server.batches()) == 2 and "counts 3 more answers" in capfd.readouterr().err
 
 
+def test_a_broken_upload_is_repeated_and_named_at_once(server, capfd):
+    server.script(upload_faults=2)
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:3]))
+    assert all(not isinstance(c, Exception) and c[0].text for c in got), got
+    said = capfd.readouterr().err
+    assert len(server.batches()) == 1 and said.count("closed the connection") == 1 and "tried again for up to 60 minutes" in said, said
+
+
 @pytest.mark.parametrize("odd", [
     dict(half_files=2), dict(lost_files=1), dict(odd_states=["", "{}", "null", "<html>login</html>", '{"status": '])])
 def test_what_was_read_by_half_is_read_again_and_not_bought_again(server, odd):

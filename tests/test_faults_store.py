@@ -315,3 +315,27 @@ def test_who_is_cancelled_while_a_lease_is_taken_gives_it_back(server, tmp_path)
         return await asyncio.wait_for(stored.complete(asked(question="a")), 5)
     assert asyncio.run(main())[0].text and server.count == 1
     other.close()
+
+
+@pytest.fixture(scope="session")
+def locks(tmp_path_factory):
+    "A function that runs the command where locks are \"granted\" to everybody, or \"refused\", as on some network file systems."
+    library = tmp_path_factory.mktemp("shim") / "shim.so"
+    cc, source = shutil.which("cc"), Path(__file__).with_name("lock_shim.c")
+    build = [cc, "-shared", "-fPIC", "-o", library, source, "-ldl"]
+    if not cc or sys.platform != "linux" or subprocess.run(build, capture_output=True).returncode:
+        pytest.skip("no C compiler for the file system whose locks fail")
+    def treekit(kind, home, *words):
+        env = os.environ | dict(LD_PRELOAD=str(library), LOCKS=kind, TREEKIT_HOME=str(home))
+        done = subprocess.run([sys.executable, "-m", "treekit", *map(str, words)], env=env, capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout + done.stderr
+    return treekit
+
+
+@pytest.mark.parametrize("kind, why", [("granted", "two commands would pay for the same calls"), ("refused", "no lock can be taken")])
+def test_where_locks_do_not_hold_nothing_is_paid(server, locks, tmp_path, kind, why):
+    words = ("--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic")
+    for command in (("reproduce", "toq/table2"), ("doctor",)):
+        code, said = locks(kind, tmp_path, *command, *words)
+        assert command == ("doctor",) or not server.requests
+        assert code == 2 and why in said and "TREEKIT_HOME" in said and "Traceback" not in said, said

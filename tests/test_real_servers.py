@@ -1,14 +1,16 @@
 """Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
 environments of their own, and are skipped where they can't be installed. Models are tiny, with random weights, and made here.
 A table of each of the five papers is made with three questions, reported and verified."""
-import functools, json, os, secrets, socket, subprocess, sys, time, urllib.request, venv
-from contextlib import contextmanager
+import functools, json, os, secrets, socket, sqlite3, subprocess, sys, time, urllib.request, venv
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from openai_server import Server
 from commands import inside
+from treekit.config import load_profile
+from treekit.experiments.planning import store_path
 
 TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
 PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["xllamacpp", "gguf"]}  # xllamacpp: llama.cpp with its server, as wheels
@@ -150,7 +152,7 @@ def test_a_request_and_its_cost(server, tmp_path, monkeypatch):
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("server", SERVERS)
 def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
-    "Failed questions are allowed, since a model with random weights writes garbage; exit code 1 says so."
+    "Failed questions are allowed, since a model with random weights writes garbage; exit code 1 says so. Some are answered."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     with SERVERS[server](tmp_path) as (url, model):
         words = ("--profile", "local", "--set", f"endpoint={url}", "--set", f"model={model}", "--set", "max_tokens=32", "--n", "3",
@@ -159,6 +161,8 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
         home = dict(TREEKIT_HOME=str(tmp_path / "home"), SERVER_KEY=KEY)
         code, out, err = inside("reproduce", table, *words, *scorer, "--out", tmp_path / "out", **home)
         assert code in (0, 1) and "Traceback" not in out + err, out + err
+    with closing(sqlite3.connect(store_path(load_profile("local")))) as store:
+        assert store.execute("SELECT COUNT(*) FROM predictions").fetchone()[0], out + err
     archive = tmp_path / "report.zip"
     made = inside("report", table, "--cassette", "--tables", tmp_path / "out", "--out", archive, *words, *scorer, **home)
     assert made[0] == 0, made

@@ -121,4 +121,4 @@ def test_ask_takes_any_of_them_and_their_fields(tmp_path, monkeypatch):
     got = ask(tmp_path, monkeypatch, "--method", "COT (few-shot)")
     assert got["calls"] == 1 and "Lio Vant" in got["answer"]
     assert "samples should be a whole number" in ask(tmp_path, monkeypatch, "--method", "sc", "--set", "samples=many")
-    assert "setting of RetrieveAndRead" in ask(tmp_path, monkeypatch, "--method", "cot", "--set", "samples=3")
+    assert "setting of method cot" in ask(tmp_path, monkeypatch, "--method", "cot", "--set", "samples=3")

@@ -1,5 +1,5 @@
 "The way in: what would stop a run is said at once, in one line, before anything is loaded."
-import json, time
+import json, os, time
 
 import pytest
 from click.testing import CliRunner
@@ -112,3 +112,50 @@ def test_a_parameter_that_is_no_number_stops_before_anything_runs(artefact, sett
     name, _, value = setting.partition("=")
     assert code == 2 and f"{name} of {artefact} is a " in out and repr(value) in out
     assert not any(tmp_path.iterdir())
+
+
+def hotpot(**fields): return dict(_id="1", question="Who?", answer="A", context=[["T", ["It is A."]]], supporting_facts=[["T", 0]]) | fields
+
+
+def without(record, *fields): return {k: v for k, v in record.items() if k not in fields}
+
+
+@pytest.mark.parametrize("files, works, found", [
+    (dict(hotpotqa=hotpot()), True, "hotpotqa (1)"),
+    (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, "hotpotqa (1)"),  # as in the test set
+    (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
+    (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), False, "no known format has the fields _id, question, answer"),
+    (dict(hotpotqa=hotpot(), musique=dict(id="1", question="Who?", answers=[])), False, "musique.dev.jsonl, line 1"),
+    (dict(hotpotqa=os.mkdir), False, "hotpotqa.dev.jsonl: a folder; a file of questions is needed"),
+    (dict(hotpotqa=os.mkfifo), False, "hotpotqa.dev.jsonl: no ordinary file"),
+    ({}, False, "expected a file hotpotqa.dev.jsonl, or the data set's own, such as hotpot_dev_distractor_v1.json")])
+def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, works, found):
+    for name, what in files.items():
+        path = tmp_path / f"{name}.dev.jsonl"
+        if callable(what): what(path)
+        else: path.write_text(json.dumps(what) + "\n")
+    questions = rows("--data", str(tmp_path))["questions"]
+    assert questions["works"] is works and found in questions["found"], questions
+    code, out = treekit("ask", "Who?", "--data", str(tmp_path))
+    assert works or "musique" in files or code == 2 and found in out and "Error" not in out, out
+
+
+@pytest.mark.parametrize("fault", ["empty", "not json", "schema"])
+def test_ask_names_attempts_that_may_be_charged(server, fault):
+    server.script(faults=[dict(kind=fault, times=2)])
+    code, out = treekit("ask", "Who wrote it?", "--method", "zero-shot", "--data", "synthetic", "--profile", "local",
+                        "--endpoint", server.url, "--model", "m", "--set", "retries=1")
+    assert code == 1 and "besides, 2 attempts without a usable reply, which the server may charge" in out, out
+
+
+def test_an_unknown_setting_names_the_method_as_it_was_typed():
+    assert "no setting of method cot named 'foo'" in treekit("ask", "Who?", "--method", "cot", "--set", "foo=1")[1]
+
+
+def test_off_a_terminal_a_bar_is_lines(capsys):
+    from tqdm import tqdm
+    from treekit.experiments.progress import bar_stream
+    with tqdm(total=3, desc="three", leave=False, mininterval=0, file=bar_stream()) as bar:
+        for _ in range(3): bar.update()
+    said = capsys.readouterr().err
+    assert "\r" not in said and len(said.splitlines()) >= 3 and all(line.startswith("three") for line in said.splitlines()), said

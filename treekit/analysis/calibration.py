@@ -17,7 +17,7 @@ from ..config import Profile, RunOptions
 from ..store.run_store import Store
 from ..experiments.resources import chat_for
 from ..experiments.results import Results
-from ..experiments.progress import pace
+from ..experiments.progress import bar_stream, pace
 from ..experiments.run import run
 from ..scoring.statistics import kendall, resample_weights
 from ..models.simulated.ability import PARAMETERS, PRESETS
@@ -40,7 +40,7 @@ def simulated_run(
 def counted_runs(what: str, total: int):
     "Progress bar over several simulated runs."
     from tqdm.auto import tqdm
-    return tqdm(total=total, unit="run", desc=what, leave=False, delay=1, mininterval=pace())
+    return tqdm(total=total, unit="run", desc=what, leave=False, delay=1, mininterval=pace(), file=bar_stream())
 
 # %% ../../nbs/15_analysis/07_calibration.ipynb #62a072f1
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'CANARY', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 'requirements', 'checks',
-           'need_network', 'need_hub', 'without_password', 'same_model', 'canary', 'how_to_get', 'lacking',
-           'profile_resources', 'dense_models', 'longest_prompt', 'check_access', 'preflight']
+           'need_network', 'need_hub', 'need_locks', 'without_password', 'same_model', 'canary', 'how_to_get',
+           'lacking', 'profile_resources', 'dense_models', 'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
 import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
@@ -15,6 +15,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from ..config import Profile, UsageError, addresses, choose, run_options, variable, work_dir
 from ..utils.notices import notify
+from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import without_secrets
 from ..llm.openai_client import scores_texts
 from .catalog import FIELDS, inventory
@@ -129,20 +130,38 @@ def _parser(profile):
     return parser.fingerprint[:40]
 
 def _questions(profile):
-    from treekit.experiments.resources import datasets
+    from treekit.corpora.load import Files, expected_files
+    from treekit.experiments.resources import datasets, source_of
     found = datasets(profile.data)
     need_hub(profile)
-    if not found: raise UsageError(f"no dataset in {profile.data!r}")
-    return f"{profile.data}: {', '.join(found)}"
+    if not found: raise UsageError(f"no questions in {profile.data!r}: {expected_files('hotpotqa')}")
+    if not isinstance(source := source_of(profile.data), Files) or profile.data == "real": return f"{profile.data}: {', '.join(found)}"
+    if Path(profile.data).is_file(): return f"{profile.data}: {len(source.questions(found[0])):,} questions"
+    read, bad = [], []
+    for name in source.datasets("dev"):
+        try: read.append(f"{name} ({len(source.questions(name)):,})")
+        except UsageError as e: bad.append(str(e))
+    if bad: raise UsageError("; ".join(bad))
+    return f"{profile.data}: {', '.join(read)}"
 
 def _disk():
     free = shutil.disk_usage(work_dir()).free / 1e9
     if free < 1: raise UsageError(f"{free:.1f} GB free")
     return f"{free:.0f} GB free"
 
+def need_locks(
+    folder: Path,  # of a run store
+):
+    "Raise `UsageError` if locks in a folder don't keep other processes out, as on some network file systems."
+    folder.mkdir(parents=True, exist_ok=True)
+    try: why = "" if locks_hold(folder) else "two commands would pay for the same calls"
+    except OSError as e: why = str(e)
+    if why: raise UsageError(f"locks don't hold in the folder of the run store: {why}; set TREEKIT_HOME to a folder on a local disk")
+
 def _stored(profile):
     from treekit.experiments.planning import store_path
     from treekit.store.run_store import Store
+    need_locks(store_path(profile).parent)
     if not store_path(profile).exists(): return "empty"
     with Store(store_path(profile)) as s: return f"{sum(u['calls'] for u in s.usage(())):,} calls"
 
@@ -498,7 +517,9 @@ def preflight(
     sets: dict = {},  # settings of methods: scorer
 ):
     "Check requirements before a paid run, without paid calls. Raises `UsageError`."
+    from treekit.experiments.planning import store_path
     if profile.offline: return
+    need_locks(store_path(profile).parent)
     there = [s for s in profile.servers if _listens(s)]  # a server may be started later
     if len(there) > 1 and not profile.api_key_env:
         same_model(profile, there)

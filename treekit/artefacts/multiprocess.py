@@ -118,14 +118,15 @@ def reproduce_by_workers(
 ) -> tuple[list[Task], Path]:  # as returned there
     "Reproduce artefacts with several workers: sharded answers, merge, plain run."
     from tqdm.auto import tqdm
-    from treekit.experiments.progress import pace
+    from treekit.experiments.progress import bar_stream, pace
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     p = _profile(profile, sets, given)
     whole, words = main_store(p), _words(what, profile, jobs, sets, given)
     gather(whole)  # stores of a killed command
     with command_folder(whole, p.budget) as folder:
         together, processes = Path(folder), []
-        bar = tqdm(desc=f"{of} workers", bar_format="{desc}: {elapsed}{postfix}", leave=False, delay=1, mininterval=pace(), miniters=0)
+        bar = tqdm(desc=f"{of} workers", bar_format="{desc}: {elapsed}{postfix}", leave=False, delay=1, mininterval=pace(), miniters=0,
+                   file=bar_stream())
         try:
             for i in range(1, of + 1): processes.append(_started(words, Shard(i, of), together))
             _ended(processes, together, bar)

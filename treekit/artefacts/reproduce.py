@@ -340,8 +340,8 @@ def run_tasks(
 
 def _bar(total, title):
     from tqdm.auto import tqdm
-    from treekit.experiments.progress import pace
-    return tqdm(total=total, unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=pace())
+    from treekit.experiments.progress import bar_stream, pace
+    return tqdm(total=total, unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=pace(), file=bar_stream())
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #3cb0e425
 def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=True):

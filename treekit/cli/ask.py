@@ -7,7 +7,7 @@ __all__ = ['LARGEST', 'NOT_FOUND', 'Answer', 'passages_of', 'own_dataset', 'own_
            'answer']
 
 # %% ../../nbs/25_cli/08_ask.ipynb #857091da
-import functools, hashlib, json
+import functools, hashlib, json, time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import shorten
@@ -33,6 +33,7 @@ class Answer:
     stored: bool = False  # cached: no call was made
     unfounded: str = ""  # why nothing in the passages answers it
     prompts: tuple = ()  # names of the method's prompts whose templates the profile replaced
+    charged: tuple = (0, 0.0)  # attempts that were charged and gave no answer, and their dollars (None: no price is known)
 
 # %% ../../nbs/25_cli/08_ask.ipynb #23e8c848
 def _content(folder):
@@ -220,6 +221,7 @@ def answer(
 def _asked(question, named, method, dataset, profile, corpus, progress):
     from treekit.core.types import Question
     from treekit.corpora.load import read_corpus
+    from treekit.experiments.costs import store_of
     from treekit.experiments.given_passages import file_source
     from treekit.experiments.run import run
     over, about = {}, dict(label=f"{', '.join([named, *_changed(named, method, profile)])}: {shorten(question, 90, placeholder=' …')}")
@@ -229,10 +231,12 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
         passages = list(read_corpus(corpus)) if corpus else own_corpus(profile, question)
         over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, search_scope="corpus")
     asked = {dataset: [Question("ask", dataset, question) if corpus or profile.corpus else own_question(question, dataset, profile)]}
+    began = time.time()
     results = run({named: method}, asked, profile, corpora=over, progress=progress, about=about)
     [row] = results.rows
     who = _who(row.trace, results.model, profile)
     index, record = results.indexing.get((named, dataset)), row.record()
     why = "" if corpus or record["error"] else _unfounded(question, record["answer"], profile, over.get(dataset))
     if why: record |= dict(answer=NOT_FOUND, reply=record["answer"])
-    return Answer(record, row.trace, row.usage, who, results.corpora[dataset], index, row.stored, why)
+    with store_of(profile) as store: charged = store.charges("ask", began)
+    return Answer(record, row.trace, row.usage, who, results.corpora[dataset], index, row.stored, why, charged=charged)

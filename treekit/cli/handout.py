@@ -87,9 +87,11 @@ def init_paper_command(name, folder, label, as_json):
 @click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.")
 @click.option("--seed", type=int, metavar="SEED", help="Which questions, as they were run.")
 @click.option("--data", metavar="SOURCE", help="Questions: as they were run.")
-@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, as it was run: model=…, endpoint=…")
+@click.option("--model", metavar="NAME", help="The model, as it was run.")
+@click.option("--endpoint", metavar="URL", help="Its server, as it was run.")
+@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, as it was run.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def pack_command(file, what, profile, questions, n, seed, data, sets, as_json):
+def pack_command(file, what, profile, questions, n, seed, data, model, endpoint, sets, as_json):
     """Write the calls of a run into FILE, to replay it elsewhere without an API key.
 
     \b
@@ -104,6 +106,7 @@ def pack_command(file, what, profile, questions, n, seed, data, sets, as_json):
     from treekit.artefacts.cassette_packing import pack_run
     from treekit.artefacts.catalog import assigned
     given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
-    facts = pack_run(Path(file), what, profile, questions or "", given, assigned(sets))
+    others = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | assigned(sets)
+    facts = pack_run(Path(file), what, profile, questions or "", given, others)
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")
     if what and facts["megabytes"] > 5: click.echo("more than 5 MB: --only N takes fewer questions", err=True)

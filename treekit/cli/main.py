@@ -218,6 +218,10 @@ def _hub_notice(chosen):
     try: need_hub(chosen)
     except UsageError as e: click.echo(f"treekit: {e}", err=True)
 
+def _named_already(task):
+    "Whether the line of a failed artefact names the only reason of its failed questions."
+    return len(task.reasons) == 1 and task.reasons[0][0] in (task.error or "")
+
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
     if as_json:
@@ -229,7 +233,7 @@ def _outcome(tasks, folder, as_json):
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
-        for reason, n in t.reasons: click.echo(f"    {n} × {printable(reason)}")
+        for reason, n in t.reasons if not _named_already(t) else (): click.echo(f"    {n} × {printable(reason)}")
     if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():  # a worker writes none
         click.echo(f"  {os.path.relpath(page)} has the verdicts")
     from treekit.artefacts.reproduce import worst
@@ -244,6 +248,7 @@ def _method(name, sets, source):
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     if is_unset("temperature", own.get("temperature")): del own["temperature"]  # the client sends none
     for name in own.keys() & RENAMED_SETTINGS.keys() - settings(chosen).keys(): choose("setting", name, FIELDS)
+    for field in own: choose(f"setting of method {name}", field, settings(chosen))
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
 # %% ../../nbs/25_cli/09_main.ipynb #fbbf21b7
@@ -288,11 +293,16 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     if as_json:
         index = found.index and vars(found.index)
         about = dict(model=found.model, prompts=found.prompts, corpus=found.corpus, index=index, stored=found.stored,
-                     unfounded=found.unfounded,
+                     unfounded=found.unfounded, charged=found.charged,
                      trace=found.trace.to_json())
         click.echo(json.dumps(found.record | about, indent=1, ensure_ascii=False))
     else: _show_answer(found, named)
     sys.exit(1 if found.record["error"] else 0)
+
+def _charged(attempts, dollars):
+    "Line about attempts that may be on the bill, though they gave no answer."
+    cost = "" if not dollars else f", at most ${dollars:.4f}"
+    return f"besides, {attempts} {'attempts' if attempts > 1 else 'attempt'} without a usable reply, which the server may charge{cost}"
 
 def _show_answer(found, named):
     "The tree, the answer, and what it took."
@@ -306,6 +316,7 @@ def _show_answer(found, named):
     if found.stored: took = f"cached result: no call was made; {u.calls} calls are stored"
     tokens = f"{u.tokens_in + u.tokens_out:,} tokens" + (f" ({u.reasoning:,} of hidden reasoning)" if u.reasoning else "")
     click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} sequential")
+    if found.charged[0]: click.echo(_charged(*found.charged))
     if u.cut_off: click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: see the notes in the tree")
     if found.prompts: click.echo(f"reworded prompts: {', '.join(found.prompts)}")
     if index and index.calls:

@@ -22,9 +22,11 @@ import click
 @click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.  [default: what the records say]")
 @click.option("--seed", type=int, metavar="SEED", help="Which questions, likewise.")
 @click.option("--data", metavar="SOURCE", help="Questions, likewise; a folder has to be named again: no record holds a path.")
-@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, likewise: model=…, endpoint=…")
+@click.option("--model", metavar="NAME", help="The model, likewise.")
+@click.option("--endpoint", metavar="URL", help="Its server, likewise.")
+@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, likewise.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def report_command(what, out, cassette, doi, tables, profile, n, seed, data, sets, as_json):
+def report_command(what, out, cassette, doi, tables, profile, n, seed, data, model, endpoint, sets, as_json):
     """Write one archive with a run's settings and results, for others to verify.
 
     \b
@@ -38,7 +40,7 @@ def report_command(what, out, cassette, doi, tables, profile, n, seed, data, set
     """
     from treekit.artefacts.catalog import assigned
     from treekit.reports.report import ways_in_words, write_report
-    said = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None} | assigned(sets)
+    said = {k: v for k, v in dict(n=n, seed=seed, data=data, model=model, endpoint=endpoint).items() if v is not None} | assigned(sets)
     path = Path(out or f"{'-'.join(dict.fromkeys(w.strip('/').replace('/', '-') for w in what))}-report.zip")
     made = write_report(path, what, profile, tables and Path(tables), said, doi, cassette)
     answers = {a["asks"]: a["answer"] for a in made["checklist"]}

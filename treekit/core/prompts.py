@@ -29,7 +29,7 @@ class Request:
     prompt: "Prompt | None" = field(default=None, compare=False, repr=False)  # its prompt
     inputs: dict = field(default_factory=dict, compare=False, repr=False)  # the prompt's inputs by name
     priority: int = field(default=0, compare=False)  # sequential calls that follow this one: longer chains go first
-    on_charge: Callable | None = field(default=None, compare=False, repr=False)  # gets (tokens in, tokens out) of each charged failure
+    on_charge: Callable | None = field(default=None, compare=False, repr=False)  # of each charged failure: tokens in, out, whether counted
     before_send: Callable | None = field(default=None, compare=False, repr=False)  # awaited when its turn has come, before it is sent
 
     @property

@@ -7,6 +7,7 @@ __all__ = ['ID_PREFIX', 'CHUNK_WORDS', 'DataError', 'type_name', 'Record', 'cont
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #a162841e
 import hashlib, html, itertools, re
+from textwrap import shorten
 
 from ..config import UsageError
 from ..core.types import Passage, QAPair, Question, Step
@@ -261,11 +262,11 @@ def _logged(row, name):
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #baa5e3d5
 def _format(d):
-    "Format of a record by its fields; the kit's own by default."
+    "Format of a record by its fields; with an `id` or `answers` the kit's own by default, else None."
     if d.keys() <= _LOG: return _logged
     if "input" in d or isinstance(d.get("context"), str) and not d.keys() & {"dataset", "title", "paragraphs"}: return _longbench
     if "dataset" in d: return _keyed
-    if "context" in d and "supporting_facts" in d: return _hotpot
+    if d.keys() & {"context", "supporting_facts"} and not d.keys() & {"answers", "paragraphs"}: return _hotpot
     if "question_decomposition" in d or "answerable" in d: return _musique
     if "gold_answers" in d: return _ramdocs
     if "ambiguous_entity" in d: return _ambigdocs
@@ -275,7 +276,7 @@ def _format(d):
     answers = d.get("answers")
     has_groups = isinstance(answers, list) and any(isinstance(a, list) for a in answers)
     if "docs" in d or "claims" in d and "answer" in d or has_groups: return _alce
-    return _keyed
+    return _keyed if d.keys() & {"id", "answers"} else None
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #dc2c08d8
 def parse_question(data, where, name):
@@ -285,7 +286,10 @@ def parse_question(data, where, name):
     if "input" in row.data: row.data.setdefault("question", row.get("input"))
     text = row.get("question")
     if not text.strip(): raise row.error("field 'question' is empty")
-    found = _format(row.data)(row, name)
+    if (read := _format(row.data)) is None:
+        there = shorten(", ".join(row.data), 80, placeholder=" …")
+        raise row.error(f"no known format has the fields {there}; the kit's own has id, question and answers")
+    found = read(row, name)
     if not isinstance(found["id"], str) or not found["id"]: raise row.error("field 'id' should be a string that is not empty")
     others = ("qa_pairs", "answer_groups", "long_answers", "claims")
     answered = any(a.strip() for a in found["answers"]) or any(found.get(k) for k in others)

@@ -27,7 +27,7 @@ class BatchAPI:
         poll: tuple[float, float],  # seconds between two requests for a batch's state: at first, and at most
         grace: float,  # seconds after which a batch that isn't in the server's list was not created
     ):
-        self.connection, self.poll, self.grace = connection, poll, grace
+        self.connection, self.poll, self.grace, self.told = connection, poll, grace, set()
         self.host = urlsplit(connection.endpoint).netloc
 
     async def _attempt(self, send):
@@ -44,8 +44,15 @@ class BatchAPI:
             except CallFailed as e:
                 patience = _START_SECONDS if e.kind == "unreachable" and not self.connection.reached else _RETRY_SECONDS
                 if not e.again or time.monotonic() - began > patience: raise
+                self._tell(e, patience)
                 await asyncio.sleep(e.wait or pause)
                 pause = min(2 * pause, self.poll[1])
+
+    def _tell(self, failed, patience):
+        "Notice of a failed attempt, once for each reason."
+        if failed.what in self.told or patience < _RETRY_SECONDS: return
+        self.told.add(failed.what)
+        notify(self.connection.without_key(f"{failed.what}; tried again for up to {patience / 60:.0f} minutes"))
 
     async def _get(self, path, read):
         "Body of a GET request, as `read` returns it. What it can't read is requested again."

@@ -25,7 +25,7 @@ class Totals:
     "Counts of a run so far, for the progress bar."
     calls: int = 0  # samples requested, and attempts that were charged and gave no reply
     hits: int = 0  # of them, those that were in the store
-    tokens_in: int = 0  # of all samples and charged attempts, as first paid
+    tokens_in: int = 0  # of all samples and charged attempts, as first paid; not of an attempt whose tokens nobody counted
     tokens_out: int = 0
     money: float | None = 0.0  # dollars spent now; None if the price isn't known
 
@@ -63,13 +63,13 @@ class CallMaker:
             nonlocal reserved
             if not reserved: await self.budget.reserve(amount, request.priority)
             reserved = amount
-        def on_charge(tokens_in, tokens_out):
+        def on_charge(tokens_in, tokens_out, counted):
             nonlocal charged
             cost = self.budget.cost(Completion("", tokens_in, tokens_out))
             charged += cost or 0.0
             self.totals.calls += 1
-            self.totals.tokens_in += tokens_in
-            self.totals.tokens_out += tokens_out
+            self.totals.tokens_in += tokens_in * counted
+            self.totals.tokens_out += tokens_out * counted
             self.store.log_charge(keys, who, cost)
             self.budget.charge(amount, cost or 0.0)
         if not getattr(self.client, "calls_before_send", False): await before_send()

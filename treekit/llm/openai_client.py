@@ -455,7 +455,8 @@ class OpenAIClient:
     def report_charge(self, failed: CallFailed, body: dict, request: Request):
         "Report the tokens of a failure that counts as charged."
         if request.on_charge and failed.kind in CHARGED_FAILURES:
-            request.on_charge(*failed.tokens or (len(request.text.encode()), request.n * body["max_tokens"]))
+            most = len(request.text.encode()), request.n * body["max_tokens"]  # of a response without counts
+            request.on_charge(*failed.tokens or most, bool(failed.tokens))
 
     def check_length(self, body: dict, request: Request):
         "`CallFailed` if a prompt exceeds the context window. Some servers would truncate it without notice."

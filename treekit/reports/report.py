@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .. import __version__
-from ..config import UsageError, installed, load_profile, root
+from ..config import UsageError, installed, load_profile, profile_names, root
 from ..utils.sanitize import md
 from ..explorer.runs import open_run, open_store
 from ..exports.selecting import runs_behind
@@ -54,7 +54,9 @@ def ran_artefacts(
     artefacts = runnable(what)
     ran = [r for r in artefacts if artefact_line(r, folder)["code"] is not None or tables_of(r, folder)]
     if ran: return ran
-    raise UsageError(f"{' '.join(what)}: nothing was run into {folder.name!r} yet: run `treekit reproduce {' '.join(what)}` first"
+    profile = f" --profile {folder.name}" if folder.name in profile_names() and folder.name != "offline" else ""
+    command = f"treekit reproduce {' '.join(what)}{profile}"
+    raise UsageError(f"{' '.join(what)}: nothing was run into {folder.name!r} yet: run `{command}` first"
                      + other_folders(folder, lambda other: any(tables_of(r, other) for r in artefacts)))
 
 def other_folders(

@@ -281,6 +281,15 @@ class Store:
         self.connection.buffer.log_rows += [self._log_row(who, k, _CHARGED, paid and paid * (i == 0)) for i, k in enumerate(keys)]
         self.submit(lambda db: None)
 
+    def charges(self,
+        question: str,  # its id
+        since: float,  # time, in seconds since the epoch
+    ) -> tuple[int, float | None]:  # attempts, and dollars; None if the price isn't known
+        "Attempts at a question's calls that were charged and gave no reply."
+        told = "SELECT COUNT(*), TOTAL(paid), COUNT(paid) FROM ledger WHERE outcome=? AND question=? AND time>=?"
+        [(attempts, dollars, known)] = self.query(told, _CHARGED, question, since)
+        return attempts, dollars if known == attempts else None
+
     def usage(self,
         by: tuple[str, ...] = ("method", "dataset"),  # any of method, dataset, question, node, model
         run: str | None = None,  # of one run (`store.run`); None: of all
