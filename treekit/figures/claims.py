@@ -278,7 +278,7 @@ class CellTests:
         used = [self.cells[key] for key in weights]
         if self.corpora:
             values = [round(own.value(weights) - less, 12) for own in self.corpora]  # without the last bits of equal scores
-            return mean_contrast(values, min(c.n for c in used), level), "over corpora"
+            return mean_contrast(values, min((c.n for c in used), default=0), level), "over corpora"
         if all(c.scores for c in used):
             groups, flips = self._groups(weights)
             found = contrast(groups, flips and not less, level=level)
