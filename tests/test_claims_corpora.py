@@ -85,8 +85,9 @@ def test_a_measured_outcome_is_shown_until_its_claim_changes(tmp_path, monkeypat
     assert "other corpora" not in claim_line(alone)["note"] + summary_of([alone])
     write_measured_claims([over(tmp_path, [.08] * 8)], 8, 40, "treekit claims --corpora 8 --n 40", file, "2026-11-28")
     assert "8 other corpora, 320 questions: supported (" in claim_line(alone)["note"]
-    assert "On 8 other corpora with at most 40 questions a data set (`treekit claims --corpora 8 --n 40`, 2026-11-28)" in summary_of([alone])
-    assert "of the inconclusive ones 1 supported" in summary_of([alone])
+    where = "On 8 other corpora, with at most 40 questions of each data set (`treekit claims --corpora 8 --n 40`, 2026-11-28;"
+    assert where in summary_of([alone])
+    assert "the inconclusive ones are: 1 supported." in summary_of([alone])
     save_claims([alone], tmp_path / "page", "Claims")
     with open(tmp_path / "page/claims.csv", encoding="utf-8", newline="") as f: [line] = csv.DictReader(f)
     assert (line["outcome"], line["corpora_outcome"], line["corpora"], line["corpora_n"]) == ("inconclusive", "supported", "8", "320")
@@ -96,7 +97,7 @@ def test_a_measured_outcome_is_shown_until_its_claim_changes(tmp_path, monkeypat
     assert measured_claim(replace(alone, model="gpt-4o-mini")) is None
     same = replace(alone, outcome="supported")
     assert "other corpora" not in claim_line(same)["note"]  # the same outcome: nothing to add
-    assert "of the 1 others tested there, none has another outcome" in summary_of([same])
+    assert "1 other claims were tested there: none has another outcome." in summary_of([same])
     other = replace(alone, outcome="contradicted")
     assert "8 other corpora" in claim_line(other)["note"] and "toq-x is supported" in summary_of([other])
 
@@ -114,7 +115,8 @@ def test_the_command_runs_the_tables_of_inconclusive_claims_on_further_corpora(t
     monkeypatch.setattr("treekit.artefacts.corpus_runs.work_dir", lambda *parts: tmp_path.joinpath(*parts))
     monkeypatch.setattr("treekit.figures.measured_claims.root", lambda: tmp_path)
     monkeypatch.setattr("treekit.figures.claims_page.claims_of_run", lambda *_: alone)
-    monkeypatch.setattr("treekit.figures.claims.load_claims", lambda *_, **__: [CLAIM, replace(CLAIM, id="toq-y", artefact="planted|other")])
+    beyond = replace(CLAIM, id="toq-y", artefact="planted|other")
+    monkeypatch.setattr("treekit.figures.claims.load_claims", lambda *_, **__: [CLAIM, beyond])
     assert alone[0].outcome == "inconclusive"
     said = CliRunner().invoke(main, ["claims", "--corpora", "2", "--n", "20"], catch_exceptions=False)
     first = load_profile("offline").seed

@@ -61,8 +61,8 @@ def _corpora_note(v):
     m = measured_claim(v) if v.outcome in TESTED_OUTCOMES else None
     if not m or m.outcome == v.outcome != "inconclusive": return ""
     again = "inconclusive again" if m.outcome == v.outcome else m.outcome
-    about = "" if m.contrast == v.weakest else f", {m.contrast}"
-    return f"{m.corpora} other corpora, {m.n:,} questions: {again} ({_short(m.difference)}{_interval(m.low, m.high)}{about}; q {p_text(m.q)})"
+    effect = f"{_short(m.difference)}{_interval(m.low, m.high)}" + ("" if m.contrast == v.weakest else f", {m.contrast}")
+    return f"{m.corpora} other corpora, {m.n:,} questions: {again} ({effect}; q {p_text(m.q)})"
 
 def claim_line(
     v: ClaimVerdict,
@@ -72,7 +72,8 @@ def claim_line(
     beside = v.outcome in ("substitute row", "needs people") and v.with_substitutes
     aside = f"as a test of the substitute: {v.with_substitutes}" if beside else ""
     one = f"one contrast with {v.same_as}" if v.same_as else ""
-    note = "; ".join(filter(None, [pairs, _power_note(v), _corpora_note(v), one, aside, v.reason, v.claim.note if v.claim.artefact else ""]))
+    own = v.claim.note if v.claim.artefact else ""
+    note = "; ".join(filter(None, [pairs, _power_note(v), _corpora_note(v), one, aside, v.reason, own]))
     return {"claim": v.claim.id, "section": v.claim.section, "statement": v.claim.statement, "published": _published_text(v),
             "reproduced": _reproduced_text(v), "direction": v.outcome, "size": v.size,
             "p": p_text(v.p), "q": p_text(v.adjusted), "n": str(v.n or ""), "note": note}
@@ -197,11 +198,10 @@ def _corpora_summary(verdicts):
     others = [(v, m) for v, m in found if v.outcome != "inconclusive"]
     differ = [f"{v.claim.id} is {m.outcome}" for v, m in others if m.outcome != v.outcome]
     m = found[0][1]
-    told = ", ".join(f"{open_[name]} {name}" for name in TESTED_OUTCOMES if open_[name])
-    return (f" On {m.corpora} other corpora with at most {m.each} questions a data set (`{m.command}`, {m.date}), the corpora being the "
-            f"sample: of the inconclusive ones {told or 'none was tested'}"
-            + (f"; of the {len(others)} others tested there, {', '.join(differ) or 'none'} {'' if differ else 'has another outcome'}".rstrip()
-               if others else "") + ".")
+    told = ", ".join(f"{open_[name]} {name}" for name in TESTED_OUTCOMES if open_[name]) or "none"
+    rest = f" {len(others)} other claims were tested there: {', '.join(differ) or 'none has another outcome'}." if others else ""
+    return (f" On {m.corpora} other corpora, with at most {m.each} questions of each data set (`{m.command}`, {m.date}; the corpora are "
+            f"the sample), the inconclusive ones are: {told}.{rest}")
 
 def summary_of(
     verdicts: list[ClaimVerdict],
@@ -252,7 +252,8 @@ def save_claims(
         write_whole(folder / f"claims{ending}", text)
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow([*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), "outcome", "size", *FIELDS_OF_VERDICT, *FIELDS_OF_CORPORA])
+    named = ["stated" if k == "amount" else k for k in FIELDS_OF_CLAIM]
+    writer.writerow([*named, "outcome", "size", *FIELDS_OF_VERDICT, *FIELDS_OF_CORPORA])
     writer.writerows([*(cell_text(_plain(getattr(v.claim, k))) for k in FIELDS_OF_CLAIM), v.outcome, v.size,
                       *(cell_text(_field(v, k)) for k in FIELDS_OF_VERDICT), *_measured_fields(v)] for v in verdicts)
     write_whole(folder / "claims.csv", lines.getvalue())
