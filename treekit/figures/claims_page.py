@@ -188,7 +188,7 @@ def sizes_of(verdicts: list[ClaimVerdict]) -> dict[str, int]:
     return {name: sum(v.size == name for v in verdicts) for name in SIZES}
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #d60538a0
-LONG_RUN = 2000  # questions per data set: five corpora with 400 each
+LONG_RUN = 2000  # questions per data set of a long run: twenty corpora with 100 each, or five with 400
 
 def _corpora_summary(verdicts):
     "Outcomes over several corpora of the claims that one corpus leaves open, and of the others."
