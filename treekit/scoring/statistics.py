@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['bootstrap', 'PairedTest', 'paired_test', 'mcnemar', 'wilson', 'resample_weights', 'Contrast', 'contrast', 'normal_p',
-           'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery', 'partial_conjunction',
-           'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area', 'mauve']
+           'mean_contrast', 'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery',
+           'partial_conjunction', 'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area',
+           'mauve']
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #c26fcc6c
 from collections import Counter
@@ -134,6 +135,7 @@ class Contrast:
     p: float  # two-sided p-value
     error: float  # standard error
     n: int  # number of questions of all data sets
+    df: float = float("inf")  # degrees of freedom of the error
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #b916a686
 def contrast(
@@ -160,28 +162,46 @@ def contrast(
 def normal_p(
     value: float,
     error: float,  # standard error; 0: known exactly
+    df: float = float("inf"),  # degrees of freedom of the error; if finite, of Student's t distribution
 ) -> float:
     "Two-sided p-value of a normal distribution around zero."
-    from math import erfc
+    from math import erfc, isinf
     if not error: return 1.0 if not value else 0.0
-    return erfc(abs(value) / error / 2 ** 0.5)
+    if isinf(df): return erfc(abs(value) / error / 2 ** 0.5)
+    from scipy.stats import t
+    return float(2 * t.sf(abs(value) / error, df))
+
+# %% ../../nbs/10_scoring/00_statistics.ipynb #594c8a0d
+def mean_contrast(
+    values: list[float],  # weighted sum of a run's cells, one per corpus; at least two
+    n: int,  # number of questions of all corpora
+    level: float = 0.95,
+) -> Contrast:
+    "Mean over corpora, with Student's interval and test (one value per corpus)."
+    from scipy.stats import t
+    values = _values(values)
+    mean, error, df = float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5), len(values) - 1
+    wide = float(t.ppf((1 + level) / 2, df)) * error
+    return Contrast(mean, mean - wide, mean + wide, normal_p(mean, error, df), error, n, df)
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #2501440b
 def one_sided(
     value: float,
     error: float,  # standard error; 0: known exactly
+    df: float = float("inf"),  # as for `normal_p`
 ) -> float:
     "One-sided p-value of a normal distribution, for a value above zero."
-    p = normal_p(value, error) / 2
+    p = normal_p(value, error, df) / 2
     return p if value > 0 else 1 - p
 
 def equivalence(
     value: float,
     error: float,  # standard error
     margin: float,  # the largest difference that counts as none
+    df: float = float("inf"),  # as for `normal_p`
 ) -> float:
     "p-value for a difference within a margin: two one-sided tests (Schuirmann 1987)."
-    return max(one_sided(margin - value, error), one_sided(margin + value, error))
+    return max(one_sided(margin - value, error, df), one_sided(margin + value, error, df))
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #55533f37
 def questions_needed(

@@ -15,6 +15,7 @@ from textwrap import shorten
 from ...figures.cells import name_and_run
 from ...figures.claims import TESTED_OUTCOMES
 from ...figures.claims_page import claims_of_run
+from ...figures.measured_claims import measured_claim
 from ...figures.costplots import label_points, numbered_names
 from ...figures.plots import PAGE, house_style, is_narrow, legend_below
 from ...figures.style import OUTCOMES, role_colour, shown_name
@@ -116,7 +117,8 @@ def _factor_of(contrast, of, usual):
 
 def claim_effects(
     folder: Path | str,  # figures/<profile>
-) -> list[dict]:  # paper, id, statement, contrast, outcome, would_be (with more questions), printed, effect, low, high (percent points)
+) -> list[dict]:  # paper, id, statement, contrast, outcome, would_be (with more questions), corpora (outcome over several corpora),
+    # corpora_n (questions there), printed, effect, low, high (percent points)
     "Printed and reproduced effects of the tested claims, each contrast once."
     found = []
     for paper in papers():
@@ -124,8 +126,9 @@ def claim_effects(
         for v in claims_of_run(folder, paper.name):
             if v.outcome not in TESTED_OUTCOMES or v.same_as or None in (v.difference, v.low, v.high): continue
             if (factor := _factor_of(v.weakest, of, usual)) is None: continue
+            m = measured_claim(v)
             found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest,
-                              outcome=v.outcome, would_be=v.would_be,
+                              outcome=v.outcome, would_be=v.would_be, corpora=m.outcome if m else "", corpora_n=m.n if m else None,
                               printed=None if v.printed is None else _points(v.printed, factor), effect=_points(v.difference, factor),
                               low=_points(v.low, factor), high=_points(v.high, factor)))
     return found
