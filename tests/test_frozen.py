@@ -52,6 +52,7 @@ def test_a_changed_ability_marks_all_tables_until_they_are_run_again(made, monke
     record_frozen(made, "toq/table2", "strong")
     assert made_otherwise(made) == dict(abilities=["arise/table1"]) and "changed since then" in frozen_note(made)
     assert "arise/table1." in index_page(made) and otherwise_note(made, "toq") == "" != otherwise_note(made, "arise/table1")
+    assert otherwise_note(made, "arise", "arise/table1") == ""  # a report doesn't name itself
 
 
 def test_an_ability_in_the_file_counts_too(made, monkeypatch):

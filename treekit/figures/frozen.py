@@ -53,9 +53,10 @@ def record_frozen(
 def made_otherwise(
     folder: Path,  # figures/<profile>
     within: str = "",  # only of this paper, or this paper/artefact
+    but: str = "",  # without this artefact, which is being written
 ) -> dict[str, list[str]]:  # abilities, margins, record -> artefacts; empty: all were made with today's
     "Artefacts that were made with other abilities or margins than today's, and those with tables and without a record."
-    def asked(name): return f"{name}/".startswith(f"{within}/" if within else "")
+    def asked(name): return name != but and f"{name}/".startswith(f"{within}/" if within else "")
     rows = [r for r in read_rows(Path(folder, FROZEN)) if asked(r["artefact"])]
     today, known = dict(abilities=abilities_hash(), margins=margins_hash()), {r["artefact"] for r in rows}
     tables = [(p.parent.name, artefact_of(p.parent.name, p.stem)) for p in sorted(Path(folder).glob("*/*.csv"))]
@@ -71,11 +72,12 @@ _NAMED = 12  # artefacts that a note names
 def otherwise_note(
     folder: Path,  # figures/<profile>
     within: str = "",  # only of this paper, or this paper/artefact
+    but: str = "",  # without this artefact, which is being written
 ) -> str:  # empty: all were made with today's, or the folder has no record
     "Sentences that name the artefacts that were made with other abilities or margins."
     if not Path(folder, FROZEN).is_file(): return ""
     def named(names): return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-    return " ".join(f"{_OTHERWISE[kind]}: {named(names)}." for kind, names in made_otherwise(folder, within).items())
+    return " ".join(f"{_OTHERWISE[kind]}: {named(names)}." for kind, names in made_otherwise(folder, within, but).items())
 
 def frozen_note(
     folder: Path,  # figures/<profile>

@@ -146,7 +146,7 @@ def _deviations_note(paper, folder):
     counts = Counter()
     for path in sorted((folder / paper.name).glob("*.csv")): counts.update({k: v for k, v in count_verdicts(path).items() if v})
     return (f"Cells of its tables: {counts_text(counts) or 'none was run'}. A cell is compared with print only if the same experiment ran. "
-            "The facts below differ; a cell can differ in several." + (f" {said}" if (said := otherwise_note(folder, paper.name)) else ""))
+            f"The facts below differ; a cell can differ in several. {otherwise_note(folder, paper.name, f'{paper.name}/report')}".strip())
 
 def _readings(rows):
     "Interpretations of the method by paper and public code."
