@@ -63,7 +63,7 @@ def small_clone(home):
     "A clone with one small notebook."
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
-    kept = ("language", "offline", "papers", "prices.csv", "reply_lengths.csv", "world")
+    kept = ("language", "margins.toml", "offline", "papers", "prices.csv", "reply_lengths.csv", "world")
     for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
     shutil.copy(ROOT / "settings.ini", home)
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)

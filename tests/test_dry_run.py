@@ -1,10 +1,12 @@
 "Dry runs of artefacts under a profile whose server isn't running: nothing is paid, nothing fails. The slow test has the other papers'."
+import hashlib
 import json
 
 import pytest
 
 from commands import warmly
 from treekit.config import load_profile
+from treekit.corpora.bundled_questions import BundledQuestions
 from treekit.artefacts.dry_run import DryRun, as_json, matrix, dry_run
 
 SOME = ("treerare/table4", "rdr2/table12")
@@ -70,3 +72,24 @@ def test_the_matrix(made):
     page = matrix([*made.values(), DryRun("rdr2/table11", "paper", "fails", "KeyError: 'x'")])
     assert "| artefact | vllm | paper |" in page and "✗" in page and "KeyError: 'x'" in page
     assert len(json.loads(as_json(list(made.values())))) == len(SOME)
+
+
+@pytest.mark.long
+def test_the_questions_of_a_folder_are_compared_with_the_published_ones(tmp_path, monkeypatch):
+    "All that a real run scores, by their texts, though a dry run asks two; a folder of the published ones differs in nothing."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    warmly(monkeypatch)
+    def passages(q): return [dict(id=p.id, title=p.title, text=p.text, is_supporting=p.id in q.supporting) for p in q.paragraphs]
+    rows = [dict(id=q.id, dataset="musique", question=q.question, answers=list(q.answers), paragraphs=passages(q))
+            for q in BundledQuestions().questions("musique")]
+    def differs(name):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "musique.dev.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        [made] = dry_run(("arise/table5",), ("vllm",), dict(data=str(folder)))
+        assert made.outcome in ("starts", "lacks") and made.differs, made
+        return [line for line in made.differs if line.startswith("questions=")]
+    assert differs("published") == []
+    last = max(rows, key=lambda r: hashlib.sha256(f"0:{r['id']}".encode()).digest())  # the sample's last, so none of the two
+    last["question"] = "In which year was it?"
+    assert differs("changed") == [f"questions=1 of {len(rows)} have texts that musique doesn't give"]

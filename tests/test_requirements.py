@@ -112,3 +112,17 @@ def test_counts_of_errata_agree_everywhere():
     assert all(f"| [{labels[p]}]({p}/inconsistencies.md) | {n} |" in results for p, n in counted.items())
     assert f"[all {len(rows)} in one table](figures/offline/across/errata.md)" in readme
     assert f"[All {len(rows)} in one table](across/errata.md)" in results
+
+
+def test_every_model_that_is_paid_has_a_price_and_the_others_a_reason():
+    "A model that a paper ran is on a list of prices, on an own server, or trained; ToQ's is not public, which its note says."
+    prices = load_prices()
+    for paper in NAMES:
+        for line in get_paper(paper).rows("requirements/models.csv"):
+            if line["access"] in ("API", "host"): assert price_of(line["model"], prices), line
+            else: assert line["access"] in ("own server", "trained") and line["note"], line
+    [line] = get_paper("toq").rows("requirements/models.csv")
+    assert "HyperCLOVAX 60B" in line["note"] and "no price" in line["note"]
+    assert (prices["gpt-3.5-turbo-0125"].input, prices["gpt-3.5-turbo-0125"].output) == (.5, 1.5)
+    assert price_of("gpt-3.5-turbo-0613", prices) is None  # another snapshot, another price
+    for paper in NAMES: assert "no price" not in page_path(paper).read_text(encoding="utf-8").replace("have no price", "")

@@ -13,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ..config import Profile, UsageError, addresses, choose, run_options, variable, work_dir
+from ..config import Profile, UsageError, addresses, choose, root, run_options, variable, work_dir
 from ..utils.notices import notify
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import without_secrets
 from ..llm.openai_client import scores_texts
 from .catalog import FIELDS, inventory
+from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #1b7315a8
@@ -55,6 +56,8 @@ def checks(
         yield "servers agree", None if said else True, said or "the same reply to one request", "the same weights and template on each"
     if profile.batch and not profile.offline:
         yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
+    if said := otherwise_note(folder := root() / "figures" / profile.name, paper):
+        yield "frozen", None, said, f"treekit reproduce makes {folder.name}'s tables again; data/margins.toml has the frozen hash"
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
     if not profile.offline and profile.endpoint != "trained": yield _price(profile)

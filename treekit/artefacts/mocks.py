@@ -95,25 +95,29 @@ class _Few:
         "Questions of the source; the scored ones are limited."
         if split != "dev": return super().questions(name, split, n, seed)
         self.told("questions", name, n=n)
-        return super().questions(name, split, min(n or self.few, self.few), seed)
+        if self.scored is None: return super().questions(name, split, min(n or self.few, self.few), seed)
+        self.scored[name] = super().questions(name, split, n, seed)
+        return load.sample_rows(self.scored[name], self.few, seed)
 
-def _source(kind, told, few):
-    "Source class with few questions and all passages."
+def _source(kind, told, few, scored=None):
+    "Source class with few questions and all passages. All questions that a real run scores go to `scored`."
     class Few(_Few, kind):
         def passages(self, name, *seed): return kind(*vars(self).values()).passages(name, *seed)
-    Few.told, Few.few = told, few
+    Few.told, Few.few, Few.scored = told, few, scored
     return Few
 
 def _questions(told, fixtures, few):
     "Mock sources of questions."
-    hub, world = _source(Hub, told, few), _source(resources.Fictional, told, few)
+    hub, world, scored = _source(Hub, told, few), _source(resources.Fictional, told, few), {}
     def public(): return told("network", "the hub's data sets") or hub(Path(fixtures, "hub"))
     sources = {r"synthetic": lambda: world(100), r"synthetic:0*([1-9]\d*)": lambda size: world(100),
-               r"real": _source(BundledQuestions, told, few), r"hub": public, r"hub:(.+)": hub}
+               r"real": _source(BundledQuestions, told, few, scored), r"hub": public, r"hub:(.+)": _source(Hub, told, few, scored)}
     resources.QUESTION_SOURCES.update(sources)
-    resources.Files = _source(Files, told, few)
+    resources.Files = _source(Files, told, few, scored)
     load.hub_questions = functools.cache(load.hub_questions)  # both questions and passages are read from it
-    provenance.published_texts = lambda dataset: None  # the fixtures have published ids, and texts of their own
+    texts, fact = provenance.published_texts, provenance.questions_fact
+    provenance.published_texts = lambda d: texts(d) if d in scored else None  # the fixtures have published ids, and texts of their own
+    provenance.questions_fact = lambda d, asked, *rest: fact(d, scored.get(d, asked), *rest)
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #1c9504f5
 def _documents(told, store):

@@ -22,6 +22,7 @@ from ..config import (
     run_options, variable, work_dir)
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
+from ..figures.frozen import record_frozen
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
 from .build_cache import (
@@ -52,6 +53,7 @@ class Task:
     reasons: list = field(default_factory=list)  # [message, questions], the most frequent reasons of failures
     unchanged: bool = False  # not run, since its files are up to date
     made_from: dict = field(default_factory=dict)  # hashes of its inputs: `treekit.artefacts.build_cache.made_from`
+    ability: str | None = None  # of the simulated model; None: it doesn't answer
     options: dict = field(default_factory=dict)  # fields of `RunOptions` for its kernel that differ from the command's
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #57bc9b56
@@ -442,10 +444,19 @@ def _later(task):
 def _looked_up(task, profile, folder, kept, store):
     "Set a task's input hashes and, if its record is up to date, its outcome."
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
+    task.ability = _ability(task, profile)
     if papers := papers_read(task): task.made_from |= dict(tables=[tables_below(folder / paper, *_later(task)) for paper in papers])
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
-    if unchanged(record, task.made_from, files, store): task.unchanged, task.counts = True, record["counts"]
+    if unchanged(record, task.made_from, files, store):
+        task.unchanged, task.counts = True, record["counts"]
+        record_frozen(folder, task.name, task.ability)
+
+def _ability(task, profile):
+    "Ability of the simulated model that answers a task; None if it doesn't."
+    settings = task.parameters.get("settings", {})
+    if not profile.offline or not settings.get("model", profile.model).startswith("simulated"): return None
+    return settings.get("ability", profile.ability)
 
 def _recorded(task, folder, kept, state):
     "Count the verdicts of a finished task and write its record."
@@ -458,6 +469,7 @@ def _recorded(task, folder, kept, state):
     parameters = json.loads(cleaned(json.dumps(task.parameters)))
     runs = runs_since(state.store, task.name, task.began) if task.began else []
     files = written(task.name, task.notebook, folder) if not task.code or task.failed else {}
+    if files: record_frozen(folder, task.name, task.ability)
     write_record(kept / f"{task.name}.json", seconds=round(task.seconds, 1), code=task.code, error=task.error, counts=task.counts,
                  parameters=parameters, runs=runs,
                  made_from=task.made_from, files=files, store=state.look())

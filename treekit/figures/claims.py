@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['DIRECTIONS', 'OVER', 'BASES', 'UNITS_OF_ABOUT', 'CELL_NAMES', 'TWO_SIDED', 'CLAIM_OUTCOMES', 'TESTED_OUTCOMES',
-           'SIZES', 'SUBSTITUTES', 'MOST_FAILURES', 'PROXY_JUDGES', 'Claim', 'load_claims', 'Comparison', 'comparisons',
-           'CellTests', 'claim_p_values', 'distance', 'TestedComparison', 'run_comparison_test', 'ClaimVerdict',
-           'label', 'merged_cells', 'mean_cells', 'judge', 'judge_claims']
+           'SIZES', 'SUBSTITUTES', 'MOST_FAILURES', 'PROXY_JUDGES', 'EQUIVALENCE', 'Claim', 'load_claims', 'Comparison',
+           'comparisons', 'CellTests', 'claim_p_values', 'distance', 'TestedComparison', 'run_comparison_test',
+           'ClaimVerdict', 'label', 'merged_cells', 'mean_cells', 'judge', 'judge_claims']
 
 # %% ../../nbs/16_figures/03_claims.ipynb #eee433d8
 import csv, fnmatch
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..config import UsageError, choose
 from .cells import read_cells
+from ..scoring.margins import frozen_margins
 from ..papers.plugin import discover
 from ..scoring.metrics import METRIC_DIRECTIONS
 from treekit.scoring.statistics import (
@@ -466,7 +467,7 @@ TESTED_OUTCOMES = CLAIM_OUTCOMES[:3]
 SIZES = ("inside", "outside", "not comparable")
 SUBSTITUTES = ("*: *tiny*", "*: *untrained*", "*: *prompted*", "*: *no cross-encoder*", "*: reranker=bm25*", "*: reranker=, *",
                "*: *router=the model that answers*", "*: *navigator=the model that answers*", "*by judge*")
-MOST_FAILURES = 0.05  # maximum share of failed questions of a cell; with more, its comparisons are excluded
+MOST_FAILURES = frozen_margins()["claims"]["most_failures"]  # share of a cell's questions; with more, its comparisons are excluded
 PROXY_JUDGES = ("*: judged by the offline*",)  # facts of cells whose metric was judged by a proxy; their columns are excluded
 
 @dataclass(frozen=True)
@@ -692,14 +693,16 @@ def _power(claim, real, need, turned):
     return {}
 
 def _equivalence(claim, shown, tests):
-    "Equivalence test of the decisive comparison with a margin of 3 % of the scale."
+    "Equivalence test of the decisive comparison with the frozen margin."
     if claim.direction not in TWO_SIDED or shown.comparison.kind != "difference": return {}
     cells = [tests.cells[key] for key in shown.comparison.keys]
     if any(c.metric not in METRIC_DIRECTIONS or not c.scores for c in cells): return {}
     top = max(v for c in cells for own in c.scores.values() for v in own.values())
     scale = next((s for s in (1, 10, 100) if top <= s), None)
     if scale is None: return {}
-    return dict(same_margin=0.03 * scale, same_p=equivalence(shown.value, shown.error, 0.03 * scale, shown.df))
+    return dict(same_margin=EQUIVALENCE * scale, same_p=equivalence(shown.value, shown.error, EQUIVALENCE * scale, shown.df))
+
+EQUIVALENCE = frozen_margins()["claims"]["equivalence"]  # share of a metric's scale
 
 # %% ../../nbs/16_figures/03_claims.ipynb #3c0657e3
 def label(claim: Claim, one: Comparison, cells: dict) -> str:

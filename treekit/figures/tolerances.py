@@ -8,16 +8,18 @@ __all__ = ['SHARED', 'SEEDS', 'LEAST', 'UNKNOWN', 'RELATIVE', 'NORMAL', 'MAUVES'
 
 # %% ../../nbs/16_figures/01_tolerances.ipynb #f3e55d4f
 from dataclasses import dataclass
+from ..scoring.margins import frozen_margins
 
 # %% ../../nbs/16_figures/01_tolerances.ipynb #658746c9
-SHARED = 0.5  # share of a question's variance that two replies have in common: a lower bound
-SEEDS = dict(navigator=0.027, router=0.018)  # standard deviation over training seeds, as a fraction
-LEAST = 0.01  # minimum, as a fraction: servers, rounding
-UNKNOWN = 0.03  # minimum for values without an interval, except MAUVE
-RELATIVE = {"Len": 0.05, "P-Len": 0.05}  # minimum tolerance of a length, as a share of the published length
-NORMAL = 2.06  # standard deviations: 96 %, so that bootstrap intervals and rare outcomes have a coverage of 95 % (see the simulation)
-MAUVES = 0.07  # standard deviation of the difference of two MAUVEs at 500 questions, times 4 m (1 - m); at least the next
-MAUVES_LEAST = 0.015
+_FROZEN = frozen_margins()["verdicts"]
+SHARED = _FROZEN["shared"]  # share of a question's variance that two replies have in common: a lower bound
+SEEDS = _FROZEN["seeds"]  # role -> standard deviation over training seeds, as a fraction
+LEAST = _FROZEN["least"]  # minimum, as a fraction: servers, rounding
+UNKNOWN = _FROZEN["unknown"]  # minimum for values without an interval, except MAUVE
+RELATIVE = _FROZEN["relative"]  # metric -> minimum tolerance of a length, as a share of the published length
+NORMAL = _FROZEN["normal"]  # standard deviations: 96 %, so that bootstrap intervals and rare outcomes have a coverage of 95 %
+MAUVES = _FROZEN["mauve"]  # standard deviation of the difference of two MAUVEs at 500 questions, times 4 m (1 - m); at least the next
+MAUVES_LEAST = _FROZEN["mauve_least"]
 
 # %% ../../nbs/16_figures/01_tolerances.ipynb #efecfd79
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def statistics(
     return {k: round(v, 3) for k, v in found.items()} | dict(questions=len(questions), passages=len(passages))
 
 @cache
-def frozen_difficulty() -> dict:  # frozen, hash, public, ranges, open
+def frozen_difficulty() -> dict:  # frozen, hash, public, ranges, open, second
     "The file with the frozen difficulty."
     return tomllib.loads(kit_path("data", "world", "difficulty", "frozen.toml").read_text(encoding="utf-8"))
 
