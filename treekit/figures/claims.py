@@ -19,9 +19,8 @@ from .cells import read_cells
 from ..scoring.margins import frozen_margins
 from ..papers.plugin import discover
 from ..scoring.metrics import METRIC_DIRECTIONS
-from treekit.scoring.statistics import (
-    Contrast, contrast, equivalence, false_discovery, mean_contrast, normal_p, one_sided, partial_conjunction, questions_needed,
-    resample_weights)
+from ..scoring.statistics import Contrast, contrast, equivalence, false_discovery, mean_contrast, normal_p
+from ..scoring.statistics import one_sided, partial_conjunction, questions_needed, resample_weights
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1729b3d0
 DIRECTIONS = ("more", "less", "same", "not less", "at least", "about", "rises", "falls", "varies more")
