@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeChat
-from treekit.config import UsageError
+from treekit.config import UsageError, root
 from treekit.store.run_store import Store
 from treekit.core.method import Context, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
@@ -16,7 +16,7 @@ from treekit.core.prompts import Prompt
 from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.corpora.documents import build_tree
-from treekit.figures.controls import committed_controls, controls_note, failed_controls
+from treekit.figures.controls import controls_note, failed_controls, read_controls
 from treekit.papers.comparison.controls import (
     CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, RandomRouter, RandomTree, control_outcome, controls_of, controls_on,
     draw_paragraphs, gold_replies, random_places, with_tokens)
@@ -159,27 +159,38 @@ def test_outcomes(name, low, high, outcome):
 
 
 def test_a_failing_control_is_named():
-    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails")]
-    assert failed_controls(rows) == "Controls that fail: B (oracle)." and failed_controls(rows[:1]) == ""
+    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails", effect="-1.24")]
+    assert failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)." and failed_controls(rows[:1]) == ""
 
 
 def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
-    rows = [dict(paper=p, contrast=c, outcome=o) for p, c, o in [
+    rows = [dict(paper=p, contrast=c, outcome=o, effect="2.04") for p, c, o in [
         ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "worse"), ("B", "oracle", "holds"), ("B", "sham", "harms"),
         ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "tokens", "shown")]]
     said = controls_note(rows)
-    for sentence in ("Controls that fail: A (sham).", "The sham of C has no effect.", "The sham of B does harm", "Not shown is a gain at equal tokens for A.", "Worse than the sham: C.",
-                     "Worse at equal tokens: B."):
+    for sentence in ("Controls that fail: A (sham, +2.0 points).", "The sham of C has no effect.",
+                     "The sham of B (+2.0 points) does harm, so that the method's lead", "Not shown is a gain at equal tokens for A.",
+                     "Worse than the sham: C.", "Worse at equal tokens: B."):
         assert sentence in said
     assert controls_note([]) == controls_note(rows[-1:]) == ""
-    assert {r["paper"] for r in committed_controls()} == {c.paper for c in controls_of(setting("offline", 2, {}))}
-    assert committed_controls("no such profile") == []
 
 
-def test_a_papers_own_table_has_the_outcomes_of_its_own_controls():
+def test_tables_say_how_the_controls_next_to_them_ended(tmp_path):
+    offline = root() / "figures" / "offline"
     for c in controls_of(setting("offline", 2, {})):
-        own = committed_controls("offline", c.paper)
+        own = read_controls(offline, c.paper)
         assert {r["contrast"] for r in own} == set(CONTRASTS) and {r["paper"] for r in own} == {c.paper}
+    assert {r["paper"] for r in read_controls(offline)} == {c.paper for c in controls_of(setting("offline", 2, {}))}
+    assert read_controls(tmp_path) == [] and controls_note(read_controls(tmp_path, "ARISE")) == ""
+
+
+@pytest.mark.parametrize("table, paper", [
+    ("treerare/table1", "TreeRare"), ("toq/table2", "Tree-of-Question"), ("arise/table1", "ARISE"), ("searchr/table2", "SEARCH-R"),
+    ("rdr2/table1", "RDR²"), ("across/table1", "")])
+def test_captions_have_the_committed_outcome(table, paper):
+    offline = root() / "figures" / "offline"
+    said = controls_note(read_controls(offline, paper))
+    assert said and said in (offline / f"{table}.md").read_text(encoding="utf-8")
 
 
 def test_each_plain_reader_takes_as_many_passages_as_a_method_may_read():
