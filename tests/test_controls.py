@@ -1,22 +1,28 @@
 """Controls of the comparison: a sham's component sees another question and nothing else changes; an oracle's evidence is the gold one."""
 import asyncio
 import random
+from copy import copy
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
 from fakes import FakeChat
-from treekit.config import UsageError
+from treekit.config import UsageError, root
 from treekit.store.run_store import Store
 from treekit.core.method import Context, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
 from treekit.core.prompts import Prompt
 from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
+from treekit.corpora.documents import build_tree
+from treekit.figures.controls import controls_note, failed_controls, read_controls
 from treekit.papers.comparison.controls import (
-    CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, committed_controls, control_outcome, controls_note, controls_of,
-    controls_on, failed_controls, gold_replies, random_heads, with_sham_explained, with_tokens)
+    CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, RandomRouter, RandomTree, control_outcome, controls_of, controls_on,
+    draw_paragraphs, gold_replies, random_places, with_tokens)
+from treekit.papers.rdr2.routing_state import Group
+from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
+from treekit.experiments.run import run as run_methods
 from treekit.experiments.tables import sample_questions, setting
 
 PLAN = Prompt("test.plan", "plan", "Plan: $question", QUESTIONS)
@@ -82,51 +88,109 @@ def test_slots_of_a_gold_plan_are_the_planners():
     assert "#" not in " ".join(gold_replies(ASKED, ("paths.navigate",))["paths.navigate"])
 
 
+def test_later_requests_keep_the_documents_of_the_first():
+    seen, prompt = [], Prompt("test.respond", "respond", "$documents: $question", FINAL)
+    class Sees:
+        async def complete_keyed(self, request, continuation=None): seen.append(request.inputs["documents"])
+    client = ControlClient(Sees(), "q", keeps=frozenset(["test.respond"]))
+    for bound, question, documents in ((client, "q", PAGES[:1]), (client, "other", ["b"]), (copy(client), "q", ["c: d"])):
+        asyncio.run(bound.complete_keyed(prompt(question=question, documents=documents)))
+    assert seen == [PAGES[:1], ["b"], [PAGES[0], "c: d"]]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_random_trees_keep_the_shape(seed):
-    rng = random.Random(seed)
-    heads = [0] + [rng.randint(1, n) for n in range(1, 12)]
-    made = random_heads(heads, rng)
-    def spans(heads):
-        def below(i): return sorted([i, *(w for k, h in enumerate(heads, 1) if h == i for w in below(k))])
-        return [below(i) for i in range(1, len(heads) + 1)]
-    assert sorted(map(len, spans(made))) == sorted(map(len, spans(heads)))
-    assert all(s == list(range(s[0], s[-1] + 1)) for s in spans(made)) and made.count(0) == 1
+    tree = phrase_tree(EXAMPLE)
+    made = random_places(tree, EXAMPLE.text, random.Random(seed))
+    flat = random_places(tree, EXAMPLE.text, random.Random(seed), nested=False)
+    def shape(p): return len(p.text.split()), p.type, sorted(shape(c) for c in p.children)
+    assert shape(made) == shape(tree) and made.text == tree.text
+    for p in made.walk():
+        assert p is made or p.text == EXAMPLE.text[p.start:p.end]
+        assert all(p.start <= c.start and c.end <= p.end for c in p.children)
+        assert all(a.end < b.start for a, b in zip(p.children, p.children[1:]))
+    assert sorted(p.text for p in flat.children) == sorted(p.text for p in made.walk() if p is not made)  # the same phrases
+    assert not any(p.children for p in flat.children)
+
+
+def test_random_trees_differ_from_the_syntax_tree():
+    made = {str(random_places(phrase_tree(EXAMPLE), EXAMPLE.text, random.Random(seed))) for seed in range(20)}
+    assert len(made) > 5
+
+
+def test_a_router_is_replaced_by_as_many_paragraphs_of_either_kind():
+    trees = [build_tree(name, [(1, "structure", "Life"), *((2, "content", f"{name}{i}") for i in range(4))]) for name in "ab"]
+    first = [[n.id for n in t.nodes if n.type == "content"][0] for t in trees]
+    groups = [Group(t, [Passage(t.title, t.title, "")], [((i,), 0.0)]) for t, i in zip(trees, first)]
+    for seed in range(5):
+        drawn = draw_paragraphs(groups, [[first[0], first[0] + 1, first[0] + 2], []], random.Random(seed))
+        assert len(set((g.tree.title, i) for g, i in drawn)) == 3
+        assert sum(i == g.places[0][0][0] for g, i in drawn) == 1  # one of those that were retrieved
+    assert draw_paragraphs(groups, [[], []], random.Random(0)) == []
+
+
+def test_shams_and_the_rows_without_have_the_same_evidence(tmp_path):
+    P = setting("offline", 4, {})
+    made, store = {c.paper: c for c in controls_of(P)}, Store(tmp_path / "store.sqlite")
+    questions = sample_questions(P, ("asqa", "hotpotqa"))
+    def rows(paper, d):
+        c = made[paper]
+        cells = run_methods(dict(without=c.without, sham=c.sham, method=c.method), {d: questions[d]}, P, store=store).cells()
+        return zip(*(cells[role, d] for role in ("without", "sham", "method")))
+    for without, sham, method in rows("TreeRare", "hotpotqa"):
+        phrases = [sorted(n.text for n in r.trace.nodes if n.kind == "phrase") for r in (without, sham, method)]
+        assert phrases[0] == phrases[1] and len(phrases[1]) == len(phrases[2])
+    drew = []
+    for without, sham, method in rows("RDR²", "asqa"):
+        [plain], [routed], [real] = ([n.data for n in r.trace.nodes if n.kind == "question"] for r in (without, sham, method))
+        read = [line for p in routed["passages"] for line in p["text"].split("\n") if not line.startswith("=")]
+        assert sorted(p["text"] for p in plain["passages"]) == sorted(read)
+        assert len(read) == sum(len(n.data["answers"]) for n in method.trace.nodes if n.kind == "document")
+        drew.append(routed["passages"] != real["passages"])
+    assert any(drew)
 
 
 @pytest.mark.parametrize("name, low, high, outcome", [
     ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
-    ("sham at equal passages", .01, .1, "better"), ("sham at equal passages", -.1, .1, "not better"),
     ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown"),
     ("tokens", -.1, .1, "not shown"), ("tokens", -.2, -.1, "worse"), ("component", -.2, -.1, "worse")])
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
 
-@pytest.mark.parametrize("sham, equal, outcome", [
-    ("fails", "better", "fails"), ("fails", "not better", "by passages"), ("holds", "not better", "holds"), ("harms", "better", "harms")])
-def test_passages_explain_what_a_sham_gains_over_fewer_of_them(sham, equal, outcome):
-    rows = [dict(contrast="sham", outcome=sham), dict(contrast="sham at equal passages", outcome=equal)]
-    assert [r["outcome"] for r in with_sham_explained(rows)] == [outcome, equal]
-
-
 def test_a_failing_control_is_named():
-    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails")]
-    assert failed_controls(rows) == "Controls that fail: B (oracle)." and failed_controls(rows[:1]) == ""
+    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails", effect="-1.24")]
+    assert failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)." and failed_controls(rows[:1]) == ""
 
 
 def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
-    rows = [dict(paper=p, contrast=c, outcome=o) for p, c, o in [
+    rows = [dict(paper=p, contrast=c, outcome=o, effect="2.04") for p, c, o in [
         ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "worse"), ("B", "oracle", "holds"), ("B", "sham", "harms"),
-        ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "sham", "by passages"), ("D", "tokens", "shown")]]
+        ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "tokens", "shown")]]
     said = controls_note(rows)
-    for sentence in ("Controls that fail: A (sham).", "The sham of C has no effect.", "The sham of D gains by its passages",
-                     "The sham of B does harm", "Not shown is a gain at equal tokens for A.", "Worse than the sham: C.",
-                     "Worse at equal tokens: B."):
+    for sentence in ("Controls that fail: A (sham, +2.0 points).", "The sham of C has no effect.",
+                     "The sham of B (+2.0 points) does harm, so that the method's lead", "Not shown is a gain at equal tokens for A.",
+                     "Worse than the sham: C.", "Worse at equal tokens: B."):
         assert sentence in said
     assert controls_note([]) == controls_note(rows[-1:]) == ""
-    assert {r["paper"] for r in committed_controls()} == {c.paper for c in controls_of(setting("offline", 2, {}))}
-    assert committed_controls("no such profile") == []
+
+
+def test_tables_say_how_the_controls_next_to_them_ended(tmp_path):
+    offline = root() / "figures" / "offline"
+    for c in controls_of(setting("offline", 2, {})):
+        own = read_controls(offline, c.paper)
+        assert {r["contrast"] for r in own} == set(CONTRASTS) and {r["paper"] for r in own} == {c.paper}
+    assert {r["paper"] for r in read_controls(offline)} == {c.paper for c in controls_of(setting("offline", 2, {}))}
+    assert read_controls(tmp_path) == [] and controls_note(read_controls(tmp_path, "ARISE")) == ""
+
+
+@pytest.mark.parametrize("table, paper", [
+    ("treerare/table1", "TreeRare"), ("toq/table2", "Tree-of-Question"), ("arise/table1", "ARISE"), ("searchr/table2", "SEARCH-R"),
+    ("rdr2/table1", "RDR²"), ("across/table1", "")])
+def test_captions_have_the_committed_outcome(table, paper):
+    offline = root() / "figures" / "offline"
+    said = controls_note(read_controls(offline, paper))
+    assert said and said in (offline / f"{table}.md").read_text(encoding="utf-8")
 
 
 def test_each_plain_reader_takes_as_many_passages_as_a_method_may_read():
@@ -142,8 +206,10 @@ def test_every_proposed_method_has_its_controls():
     made = [c.with_donors(("one?", "two?")) for c in controls_of(P)]
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
-        assert c.sham.of == c.method == c.oracle.of and c.without != c.method and c.sham.requires == c.oracle.requires
-    assert set(CONTRASTS) == {"sham", "sham at equal passages", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
+        assert c.method == c.oracle.of and c.without not in (c.method, c.sham) and c.sham.requires == c.oracle.requires
+        if not isinstance(c.sham, ControlledMethod): assert type(c.sham) in (RandomTree, RandomRouter)
+        else: assert c.sham.of == c.method
+    assert set(CONTRASTS) == {"sham", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
 
 
 def test_what_cannot_be_run_is_left_out_by_name(capsys):

@@ -23,10 +23,12 @@ from ..config import (
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
 from ..figures.frozen import record_frozen
+from ..figures.controls import read_controls
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
-from .build_cache import (
-    CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since, tables_below, unchanged, write_record, written)
+from treekit.artefacts.build_cache import (
+    CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since, sources, tables_below, unchanged, write_record,
+    written)
 from ..experiments.prompts import templates_of
 from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
@@ -446,6 +448,7 @@ def _looked_up(task, profile, folder, kept, store):
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
     task.ability = _ability(task, profile)
     if papers := papers_read(task): task.made_from |= dict(tables=[tables_below(folder / paper, *_later(task)) for paper in papers])
+    if "read_controls(" in "".join(sources(task.notebook, "code")): task.made_from |= dict(controls=fingerprint(read_controls(folder)))
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store):

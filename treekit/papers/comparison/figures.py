@@ -199,9 +199,8 @@ def ability_plot(
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #177a37b3
 _CONTRASTS = {  # contrast -> heading, role
-    "sham": ("Negative control:", "control"), "sham at equal passages": ("Sham, equal passages:", "control"),
-    "passages": ("Equal passages:", "single"), "tokens": ("Equal tokens:", "iterative"), "component": ("Component:", "own"),
-    "oracle": ("Positive control:", "oracle")}
+    "sham": ("Negative control:", "control"), "passages": ("Equal passages:", "single"), "tokens": ("Equal tokens:", "iterative"),
+    "component": ("Component:", "own"), "oracle": ("Positive control:", "oracle")}
 
 def effects_plot(
     rows: list[dict],  # paper, component, contrast, more, less, effect, low, high (0 to 1), outcome

@@ -154,6 +154,11 @@ class TreeRare(Readings):
 
     def __post_init__(self): check_fields(self, dict(top_k_ambigdocs=(1, 1000), min_tokens_ambigdocs=(1, 1000)))
 
+    async def phrases(self, text: str, context: Context) -> Phrase:  # the root
+        "Phrases of a question; without a parser only the question itself."
+        [parse] = await asyncio.to_thread(context.parse, [text]) if self.requires else [Parse(text, ())]
+        return phrases_of(self, parse)
+
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises `UsageError` for an empty or overlong question, and errors of the LLM client."
         text, kind = question.question.strip(), question_kind(question, self.family)
@@ -161,8 +166,7 @@ class TreeRare(Readings):
         if (n := len(text.split())) > self.max_words:
             raise UsageError(f"the question has {n} words; TreeRare parses at most max_words={self.max_words}")
         m, prompts = for_kind(self, kind), PROMPT_SETS[self.wording][kind]
-        [parse] = await asyncio.to_thread(context.parse, [text]) if self.requires else [Parse(text, ())]
-        root = add_phrase_nodes(phrases_of(m, parse), context.trace)
+        root = add_phrase_nodes(await m.phrases(text, context), context.trace)
         await resolve(m, root, text, context, prompts)
         answer = await final_answer(context, prompts, final_prompt(m, prompts), text, all_evidence(m, root))
         return Prediction(answer, context.trace, context.usage)
