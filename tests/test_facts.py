@@ -159,7 +159,7 @@ def test_published_ids():
     assert questions_fact("ambigdocs", [q("ramdocs_3")]).startswith("1 of 1")  # RAMDocs isn't AmbigDocs
     assert questions_fact("musique", [q("w-12")]).startswith("1 of 1")
     assert questions_fact("asqa", [q("-7013890438520559398")]) == "1 of 1 have texts that asqa doesn't give"
-    assert questions_fact("ambigdocs", [q("ambigdocs-12")]) == "published ambigdocs"  # by its `qid`: the kit has no list of its questions
+    assert questions_fact("ambigdocs", [q("ambigdocs-12")]) == "published ambigdocs, by their ids alone"  # by its `qid`
     assert questions_fact("kogeneral", [q("1")]).startswith("of kogeneral")
 
 

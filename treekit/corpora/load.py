@@ -119,6 +119,7 @@ _ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki"
             "ambigdocs": ("ambigdocs", "ramdocs"), "asqa": ("asqa",), "qampari": ("qampari",), "eli5": ("eli5",),
             "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
 _NAMED_BY_SPLIT = "2wiki"  # its official files are train.json, dev.json and test.json
+_OF_ALL_SPLITS = "asqa"  # its official file ASQA.json has an object for each
 _NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 
 def _files(folder):
@@ -127,6 +128,11 @@ def _files(folder):
     if not folder.is_dir():
         raise UsageError(f"no folder at {str(folder)!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
+
+def _with_split(path, split):
+    "The file, as a list, if its JSON has an object of this split."
+    data = _json(_text(path), path)
+    return [path] if isinstance(data, dict) and isinstance(data.get(split), dict) else []
 
 def _find(name, folder, split):
     "File with a data set's questions, or None."
@@ -141,6 +147,7 @@ def _find(name, folder, split):
     loose = [f for s, f in files.items() for a in aliases[::-1] if loosely(s, a)]
     fits = list(dict.fromkeys(f for f in loose if split_of(f.stem.lower()) == split))
     if not fits and split == "dev": fits = [f for f in loose if split_of(f.stem.lower()) == "test"]
+    if not fits and name == _OF_ALL_SPLITS and f"{name}.json" in {f.name.lower() for f in loose}: fits = _with_split(files[name], split)
     if len(fits) > 1:
         both = " and ".join(repr(f.name) for f in fits)
         raise UsageError(f"{both} both look like the {split} questions of {name!r}: name one file instead of the folder")
