@@ -56,7 +56,8 @@ def _files(make):
         n = {name: size if split == "dev" else DIFFERENT for name, size in SIZES.items()}
         hotpot = dict(dev="hotpot_dev_distractor_v1.json", train="hotpot_train_v1.1.json")[split]
         yield f"official/{hotpot}", _again(ten(make.hotpot, "hotpotqa", split), n["hotpotqa"], _id=lambda k, at=at: f"5{at + k:023x}")
-        yield f"official/2wikimultihopqa_{split}.json", _again(ten(make.hotpot, "2wiki", split), n["2wiki"], _id=lambda k, at=at: f"{at + k:032x}")
+        yield (f"official/2wikimultihopqa_{split}.json",
+               _again(ten(make.hotpot, "2wiki", split), n["2wiki"], _id=lambda k, at=at: f"{at + k:032x}"))
         yield (f"official/musique_ans_v1.0_{split}.jsonl",
                _again(ten(make.musique, split), n["musique"], id=lambda k, at=at: f"2hop__{at + k}_{1 + at + k}"))
         yield f"official/ambigdocs_{split}.json", _again(ten(make.ambigdocs, split), n["ambigdocs"], qid=lambda k, at=at: at + k)

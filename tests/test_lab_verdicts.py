@@ -1,7 +1,7 @@
 """What a paper's page of requirements promises, run: each of its command lines in a lab's folder (`paper_lab`), in which a scripted server
-answers under the name of any model and the questions are as many as the paper asked. A row is a printed cell: it gets a verdict, the facts in
-the run's stored record differ in nothing from the paper's, and each fact alone takes the verdict away. Then single facts by runs that are
-otherwise."""
+answers under the name of any model, and the questions are as many as the paper asked. A row is a printed cell: it gets a verdict, the
+facts in the run's stored record differ in nothing from the paper's, and each fact alone takes the verdict away. Then runs that are
+otherwise in one fact."""
 from dataclasses import replace
 
 import pytest

@@ -168,8 +168,8 @@ def test_a_served_model_without_its_trainings_record_is_known_by_name_only():
     for model in ("llama-3.1-8b-instruct-lora", "router NAME/tag-prompt-inst-lora-epoch-3.5, preset 8b", "NO_SUCH_TRAINING"):
         other = SimpleNamespace(model=model, endpoint="http://localhost:8000/v1")
         assert provenance._trained(other) == f"{model}, by name"
-        for paper, role in (("rdr2", "router"), ("searchr", "navigator")):
-            said = said_of(paper, "table2", "musique" if paper == "searchr" else "asqa", "SEARCH-R*" if paper == "searchr" else "RDR2 (Ours)")
+        for paper, dataset, row, role in (("rdr2", "asqa", "RDR2 (Ours)", "router"), ("searchr", "musique", "SEARCH-R*", "navigator")):
+            said = said_of(paper, "table2", dataset, row)
             assert differences(RunFacts(**{role: provenance._trained(other)}), {role: said[role]}) == [
                 f"{role}={model}, by name, published: {said[role].value}"]
     job = TrainingJob("OTHER", "router", "8B", load_profile("offline"))

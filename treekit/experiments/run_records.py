@@ -127,7 +127,7 @@ def save_run(
     models: dict = {},  # who answered, by role (`treekit.experiments.run_models`)
     facts: dict = {},  # (method, dataset) -> its `RunFacts`
 ) -> str:  # the record's name
-    "Write down what was run. A record that is there stays as it is, but for its time and facts, and the models that an older treekit left out."
+    "Write down what was run. A record that is there keeps all but its time and facts, and gets the models that an older treekit left out."
     said = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows]
     name = fingerprint(said, about)[:12]
     if _there(store) and (found := store.query("SELECT body FROM kept WHERE key=?", name)):
