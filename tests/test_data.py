@@ -7,7 +7,7 @@ from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.corpora.formats import DataError
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
-from treekit.corpora.load import read_corpus
+from treekit.corpora.load import Files, read_corpus
 
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
 
@@ -117,6 +117,9 @@ def test_original_formats(put, name, as_list):
 def test_asqa_file_holds_its_splits(put):
     put("ASQA.json", json.dumps({"train": {"1": SHAPES["asqa"]}, "dev": {"2": SHAPES["asqa"], "3": SHAPES["asqa"]}}))
     assert [q.id for q in load("asqa", put.folder)] == ["2", "3"]
+    assert [q.id for q in Files(put.folder).solved("asqa")] == ["1"]
+    put("ASQA.json", json.dumps([SHAPES["asqa"] | dict(sample_id="2")]))
+    with pytest.raises(UsageError, match="no train questions of 'asqa'"): Files(put.folder).solved("asqa")
 
 
 def test_ambigdocs_own_format(put):

@@ -159,7 +159,7 @@ def test_published_ids():
     assert questions_fact("ambigdocs", [q("ramdocs_3")]).startswith("1 of 1")  # RAMDocs isn't AmbigDocs
     assert questions_fact("musique", [q("w-12")]).startswith("1 of 1")
     assert questions_fact("asqa", [q("-7013890438520559398")]) == "1 of 1 have texts that asqa doesn't give"
-    assert questions_fact("ambigdocs", [q("ambigdocs-12")]) == "published ambigdocs"  # by its `qid`: the kit has no list of its questions
+    assert questions_fact("ambigdocs", [q("ambigdocs-12")]) == "published ambigdocs, by their ids alone"  # by its `qid`
     assert questions_fact("kogeneral", [q("1")]).startswith("of kogeneral")
 
 
@@ -203,6 +203,27 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     results = run(dict(list(treerare.METHODS.items())[:1]), sample_questions(profile, ("hotpotqa",)), profile, progress=False)
     [facts] = results.facts.values()
     assert facts.reading == ("min_tokens=4",) and differences(facts, {})[0].startswith("min_tokens=4")
+
+
+def test_a_runs_record_has_the_facts_of_its_cells(tmp_path, monkeypatch):
+    "Those of the run, also where its profile doesn't say them; a record that is older than them has none."
+    from treekit.baselines import prompting
+    from treekit.experiments.run import run
+    from treekit.experiments.run_records import find_run
+    from treekit.experiments.tables import sample_questions
+    from treekit.explorer.runs import open_run
+    from treekit.reports.run_summary import facts_of_run
+    from treekit.store.run_store import Store
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    profile, methods = load_profile("offline", n=2), {"zero-shot": prompting.methods()["zero-shot"]}
+    with Store(tmp_path / "runs.sqlite") as store:
+        made = run(methods, sample_questions(profile, ("hotpotqa",)), profile, store=store, progress=False)
+        assert find_run(store, made.kept).facts == made.facts != {}
+        opened = open_run(store, made.kept)
+        [said] = facts_of_run(opened)
+        opened.kept.facts = {}
+        [now] = facts_of_run(opened)
+        assert now == said | dict(served=now["served"])
 
 
 def test_a_set_temperature_is_every_methods_own():

@@ -27,15 +27,26 @@ from treekit.papers.searchr import method as searchr
 from treekit.papers.toq import method as toq
 from treekit.papers.treerare import method as treerare, tree_retrieval
 from treekit.papers.treerare.evaluation import table1_methods
+from treekit.training.job import TrainingJob, ready
 
 SETS = {printed: name for name, printed in PRINTED.items()}
 _SOLVED = [Question("example", d, "Who?", ("Nobody",)) for d in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa")]
 FEW = prompting.methods(_SOLVED)["few-shot"]
 ARISE = arise.METHODS["ARISE (ours)"]
-TRAINED = SimpleNamespace(model="llama-3.1-8b-instruct-lora")  # a router, served under a name that says what it is
+TRAINED = {  # role -> folder of a training's model, and what `treekit train` writes beside it
+    "router": ("ROUTER/tag-prompt-inst-lora-epoch-3.5", dict(format="tag", labels="deepseek-ai/DeepSeek-V3")),
+    "sft": ("NAVIGATOR_SFT/sft/model", {}), "as-much": ("NAVIGATOR_SFT2/as-much/model", {}), "ppo": ("NAVIGATOR/ppo/model", {})}
 
 
-def _navigator(stage): return SimpleNamespace(model=f"llama-3.1-8b-searchr-{stage}")
+@functools.cache
+def trained(stage):
+    "A served model of a training, whose record is in the work folder."
+    place, about = TRAINED[stage]
+    name, role = place.partition("/")[0], "router" if stage == "router" else "navigator"
+    job = TrainingJob(name, role, "8B", load_profile("paper"))
+    job.folder.joinpath(place.partition("/")[2]).mkdir(parents=True)
+    ready(job, job.folder / place.partition("/")[2], **about)
+    return SimpleNamespace(model=name, endpoint="http://localhost:8000/v1")
 
 
 ROWS = {  # paper/table -> printed name -> method, as its notebook makes it
@@ -112,8 +123,8 @@ def facts_of(paper, table, cell, dataset):
     if by_row: profile = replace(profile, retriever="weighted:dpr" if cell["method"] == "BM25+DPR" else by_row)
     has = {f.name for f in dataclasses.fields(method)} - ({"length_control"} if isinstance(method, long_form.Served) else set())
     method = switched({"row": method}, {k: v for k, v in said.items() if k not in own and k in has})["row"]
-    stage = {"w/o PPO": "sft", "w/o PPO w/SFT": "sft"}.get(cell["method"], "ppo")
-    roles = dict(router=TRAINED if "router" in requirements_of(method) else None, navigator=_navigator(stage))
+    stage = {"w/o PPO": "sft", "w/o PPO w/SFT": "as-much"}.get(cell["method"], "ppo")
+    roles = dict(router=trained("router") if "router" in requirements_of(method) else None, navigator=trained(stage))
     models = SimpleNamespace(model=model, defaults=dict(temperature=float(profile.temperature), max_tokens=1024), **roles)
     library = SimpleNamespace(profile=profile, own={dataset: profile.search_scope == "own"}, others={},
                               documents=lambda d: range(5_820_123),
@@ -130,6 +141,14 @@ TABLES = [f"{p.name}/{r['artefact']}" for p in papers() for r in printed_artefac
 CELLS = [(table, cell) for table in TABLES if table not in COUNTED for cell in printed_cells(*table.split("/"))]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def home(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TREEKIT_HOME", str(tmp_path_factory.mktemp("home")))
+        trained.cache_clear()
+        yield
+
+
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch):
     "The texts of the fixtures are the published ones."
@@ -142,6 +161,22 @@ def made_up(monkeypatch):
 def _asked(paper, dataset):
     try: return questions(paper, dataset)
     except Exception: return ()
+
+
+def test_a_served_model_without_its_trainings_record_is_known_by_name_only():
+    "Whatever name a server gives it."
+    for model in ("llama-3.1-8b-instruct-lora", "router NAME/tag-prompt-inst-lora-epoch-3.5, preset 8b", "NO_SUCH_TRAINING"):
+        other = SimpleNamespace(model=model, endpoint="http://localhost:8000/v1")
+        assert provenance._trained(other) == f"{model}, by name"
+        for paper, dataset, row, role in (("rdr2", "asqa", "RDR2 (Ours)", "router"), ("searchr", "musique", "SEARCH-R*", "navigator")):
+            said = said_of(paper, "table2", dataset, row)
+            assert differences(RunFacts(**{role: provenance._trained(other)}), {role: said[role]}) == [
+                f"{role}={model}, by name, published: {said[role].value}"]
+    job = TrainingJob("OTHER", "router", "8B", load_profile("offline"))
+    (job.folder / "tag-prompt-inst-lora-epoch-3.5").mkdir(parents=True)
+    ready(job, job.folder / "tag-prompt-inst-lora-epoch-3.5", format="tag", labels="gold")
+    assert provenance._trained(SimpleNamespace(model="OTHER", endpoint="http://localhost:8000/v1")) == (
+        "router OTHER/tag-prompt-inst-lora-epoch-3.5, preset 8B, labels by gold, synthetic questions")
 
 
 OTHERWISE = dict(questions="synthetic wiki", n=7, runs=3, temperature=1.9, reading=("anything=1",))

@@ -23,7 +23,7 @@ def test_what_is_in_it():
     assert {d: len(load(d, "real")) for d in datasets("real")} == {"hotpotqa": 200, "musique": 135, "2wiki": 200}
     for d in REAL:
         questions, corpus = load(d, "real"), {p.id for p in load_corpus(d, "real")}
-        assert questions_fact(d, questions) == f"published {d}"
+        assert questions_fact(d, questions).startswith(f"published {d}")
         for q in questions:
             pool = {p.id for p in q.paragraphs}
             assert q.answers and q.supporting and set(q.supporting) <= pool <= corpus

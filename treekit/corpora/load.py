@@ -123,6 +123,7 @@ _ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki"
             "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
 _OFFICIAL = {"hotpotqa": "hotpot_dev_distractor_v1.json", "musique": "musique_ans_v1.0_dev.jsonl", "2wiki": "dev.json"}
 _NAMED_BY_SPLIT = "2wiki"  # its official files are train.json, dev.json and test.json
+_OF_ALL_SPLITS = "asqa"  # its official file ASQA.json has an object for each
 _NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 
 def _files(folder):
@@ -140,6 +141,11 @@ def expected_files(
     official = f", such as {_OFFICIAL[name]}" if name in _OFFICIAL and split == "dev" else ""
     return f"expected a file {name}.{split}.jsonl, or the data set's own{official}"
 
+def _with_split(path, split):
+    "The file, as a list, if its JSON has an object of this split."
+    data = _json(_text(path), path)
+    return [path] if isinstance(data, dict) and isinstance(data.get(split), dict) else []
+
 def _find(name, folder, split):
     "File with a data set's questions, or None."
     if Path(folder).is_file(): return Path(folder)
@@ -153,6 +159,7 @@ def _find(name, folder, split):
     loose = [f for s, f in files.items() for a in aliases[::-1] if loosely(s, a)]
     fits = list(dict.fromkeys(f for f in loose if split_of(f.stem.lower()) == split))
     if not fits and split == "dev": fits = [f for f in loose if split_of(f.stem.lower()) == "test"]
+    if not fits and name == _OF_ALL_SPLITS and f"{name}.json" in {f.name.lower() for f in loose}: fits = _with_split(files[name], split)
     if len(fits) > 1:
         both = " and ".join(repr(f.name) for f in fits)
         raise UsageError(f"{both} both look like the {split} questions of {name!r}: name one file instead of the folder")

@@ -290,7 +290,7 @@ def execute(
     samples = {d: sample_key(qs) for d, qs in questions.items()}
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served, samples[d])
              for name, m in methods.items() for d, qs in questions.items()}
-    record = dict(packed=packed, models=models_record(models, library, methods, questions))
+    record = dict(packed=packed, models=models_record(models, library, methods, questions), facts=facts)
     kept = "" if share else save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), options.about, **record)
     if options.record: note_read(options.record, store, questions, plan.failures)
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

@@ -16,7 +16,7 @@ from typing import Any
 from ..config import Profile, UsageError, kit_path
 from ..core.fingerprints import fingerprint
 from ..core.method import configure, requirements_of, settings
-from ..utils.model_files import MINILM
+from ..utils.model_files import MINILM, trained_folder
 from ..core.types import Question
 from ..corpora.load import split_of
 
@@ -55,7 +55,7 @@ def questions_fact(
     generated: bool = False,  # the world wrote them
     file: str = "",  # name of the file that they stand in, if one was named
 ) -> str:  # begins with "published" or "LongBench's" if they are
-    "Whose questions these are."
+    "Whose questions these are, and whether their texts are known to the kit or the form of their ids alone."
     if generated: return "synthetic wiki"
     if file and split_of(file.lower()) == "train": return f"the training side of {dataset}"
     if not (form := PUBLISHED_IDS.get(dataset)): return f"of {dataset}, which is no published set that the kit knows"
@@ -66,7 +66,7 @@ def questions_fact(
     texts = published_texts(dataset)
     if texts is not None and (other := [q for q in questions if question_key(q.question) not in texts]):
         return f"{count(other)} have texts that {dataset} doesn't give"
-    return f"{'LongBench’s' if longbench else 'published'} {dataset}"
+    return f"{'LongBench’s' if longbench else 'published'} {dataset}{', by their ids alone' if texts is None else ''}"
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e903d607
 def is_embedded(
@@ -218,12 +218,17 @@ def _searched(dataset, library, questions):
     return found | dict(index=library.index(dataset).fingerprint)
 
 def _trained(other):
-    "A model of a role by its name, and by what is written beside it where the kit trained it."
-    path = Path(getattr(other, "folder", ""), "trained_as.json")
+    """A model of a role by its name, and by the record that `treekit train` wrote beside it. A server has the model of a training under the
+    training's name; without the record a served name says nothing of a training."""
+    served = str(other.endpoint).startswith("http")
+    path = Path(trained_folder(other.model) if served else getattr(other, "folder", ""), "trained_as.json")
     try: said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError: said = {}
-    parts = [other.model, f"preset {said['preset']}" if "preset" in said else "", str(said.get("model", "")),
-             f"{said['questions']} questions" if said.get("questions") else ""]
+    if served and not said: return f"{other.model}, by name"
+    below = [part for part in path.parent.parts[-3:] if part != "model"]  # NAME/ppo/model, NAME/tag-prompt-…
+    parts = [f"{said['role']} {'/'.join(below[-2:])}" if served else other.model, f"preset {said['preset']}" if "preset" in said else "",
+             str(said.get("model", "")), f"{said['questions']} questions" if said.get("questions") else "",
+             f"labels by {said['labels']}" if said.get("labels") else "", "synthetic questions" if said.get("synthetic") else ""]
     return ", ".join(filter(None, parts))
 
 def _needed(method, models, profile, embedder, documents):

@@ -9,7 +9,7 @@ __all__ = ['NOTE_VERDICTS', 'LONGEST_NOTE', 'to_record', 'from_record', 'models_
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #dc9a2827
 import dataclasses, importlib, inspect, json, sys, time, zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from ..config import Profile, UsageError, choose, current_settings, installed, w
 from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
+from .provenance import RunFacts
 from ..utils.process_identity import is_dead, own_identity
 from ..store.schema import add_table
 
@@ -124,20 +125,25 @@ def save_run(
     about: dict = {},  # more to say: a fork's parent and edits, a run's name
     packed: dict | None = None,  # of `packed_questions`; default: made now
     models: dict = {},  # who answered, by role (`treekit.experiments.run_models`)
+    facts: dict = {},  # (method, dataset) -> its `RunFacts`
 ) -> str:  # the record's name
-    "Write down what was run. A record that is there stays as it is, but for its time, and the models that an older treekit left out."
+    "Write down what was run. A record that is there keeps all but its time and facts, and gets the models that an older treekit left out."
     said = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows]
     name = fingerprint(said, about)[:12]
     if _there(store) and (found := store.query("SELECT body FROM kept WHERE key=?", name)):
         [[packed_body]] = found
         body = json.loads(zlib.decompress(packed_body))
-        packed_body = packed_body if "models" in body else _pack(body | dict(models=models))
+        packed_body = _pack(dict(models=models) | body | (dict(facts=_facts(facts)) if facts else {}))
         store.submit(lambda db: db.execute("UPDATE kept SET time=?, body=? WHERE key=?", (time.time(), packed_body, name))).result()
         return name
     asked = packed or packed_questions(questions, store)
     head, body = _parts(methods, questions, profile, said, given, about, asked, models)
-    _insert(store, name, json.dumps(head), body, asked)
+    _insert(store, name, json.dumps(head), body | dict(facts=_facts(facts)), asked)
     return name
+
+def _facts(facts):
+    "Facts of a run's cells as plain values, without the empty ones."
+    return [[m, d, {k: v for k, v in vars(own).items() if v not in ("", None, ())}] for (m, d), own in facts.items()]
 
 def _parts(methods, questions, profile, said, given, about, asked, models):
     "Head and body of a record."
@@ -216,6 +222,7 @@ class RunRecord:
     rows: list  # [method, dataset, question's id, prediction's key, error]
     given: list  # datasets whose passages the caller gave
     models: dict | None = None  # models by role; None: the record is older than this field
+    facts: dict = field(default_factory=dict)  # (method, dataset) -> its `RunFacts`; empty: the record is older than this field
 
     def method(self, name: str) -> Any:
         "Restore a method with its fields. Raises `UsageError` for an unknown class."
@@ -239,7 +246,13 @@ def find_run(
     known = {f.name for f in dataclasses.fields(Profile)}
     profile = Profile(**{k: v for k, v in current_settings(body["profile"]).items() if k in known})
     return RunRecord(found[0], json.loads(head), profile, body["methods"], {d: {q.id: q for q in qs} for d, qs in asked.items()},
-                     body["rows"], body["given"], body.get("models"))
+                     body["rows"], body["given"], body.get("models"), _facts_of(body.get("facts", ())))
+
+def _facts_of(rows):
+    "Inverse of `_facts`."
+    known = {f.name for f in dataclasses.fields(RunFacts)}
+    def value(v): return tuple(v) if isinstance(v, list) else v
+    return {(m, d): RunFacts(**{k: value(v) for k, v in own.items() if k in known}) for m, d, own in rows}
 
 def _question(store, key): return from_record(json.loads(zlib.decompress(store.query("SELECT body FROM kept WHERE key=?", key)[0][0])))
 

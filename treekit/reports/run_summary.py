@@ -80,14 +80,19 @@ def facts_of_run(
     run: OpenRun,
 ) -> list[dict]:  # dataset, methods, and the non-empty fields of `RunFacts`
     "Metadata of a saved run; methods with the same metadata are in one line."
-    profile, questions = run.kept.profile, {d: list(qs.values()) for d, qs in run.kept.questions.items()}
-    library, models, lines = Resources(profile, questions), models_of(RunOptions(), profile, run.store), {}
-    for name in run.kept.methods:
-        for dataset, asked in questions.items():
-            facts = run_facts(name, run.kept.method(name), dataset, asked, library, models, run.store.served(models.model, models.endpoint))
-            said = {k: placeless(v) for k, v in dataclasses.asdict(facts).items() if v not in ("", None, ())}
-            lines.setdefault((dataset, repr(said)), (said, []))[1].append(name)
+    lines = {}
+    for (name, dataset), facts in (run.kept.facts or _facts_now(run)).items():
+        said = {k: placeless(v) for k, v in dataclasses.asdict(facts).items() if v not in ("", None, ())}
+        lines.setdefault((dataset, repr(said)), (said, []))[1].append(name)
     return [dict(dataset=d, methods=names) | said for (d, _), (said, names) in lines.items()]
+
+def _facts_now(run):
+    "Metadata of a saved run whose record is older than its facts: of its profile, with today's files."
+    profile, questions = run.kept.profile, {d: list(qs.values()) for d, qs in run.kept.questions.items()}
+    library, models = Resources(profile, questions), models_of(RunOptions(), profile, run.store)
+    served = run.store.served(models.model, models.endpoint)
+    return {(name, d): run_facts(name, run.kept.method(name), d, asked, library, models, served)
+            for d, asked in questions.items() for name in run.kept.methods}
 
 # %% ../../nbs/23_reports/02_run_summary.ipynb #2b5c9709
 def run_line(

@@ -81,7 +81,7 @@ def ready(
 ):
     "Register the job's finished model under its name."
     if group_rank(): return
-    made = dict(role=job.role, preset=job.preset, model=job.model, questions=job.questions)
+    made = dict(role=job.role, preset=job.preset, model=job.model, questions=job.questions, synthetic=job.profile.synthetic)
     write_whole(model / "trained_as.json", json.dumps(made | about))
     write_whole(job.folder / "ready.json", json.dumps(dict(model=model.relative_to(job.folder).as_posix(), role=job.role)))
 

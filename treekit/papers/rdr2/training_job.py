@@ -136,7 +136,7 @@ def run_router(
     data = router_samples(job, preset, labels)
     found = {name: _trained(job, name, data, settings) for name in rows}
     if row == ALL: _untrained(job, data, settings.get("attention", ""))
-    ready(job, row_folder(job, used), format=SETTINGS[used].format)
+    ready(job, row_folder(job, used), format=SETTINGS[used].format, labels=data["labels"])
     told_by_first(lambda: str(write_sections(profile_sections(job.name, "router", job.profile))))
     said = {name: percent(scores(data["test"], r["outputs"])) for name, r in found.items()}
     return dict(name=job.name, samples={side: sizes(data[side]) for side in ("train", "test")}, left=data["left"],
