@@ -10,6 +10,7 @@ A batch's requests are answered by what answers single ones. Further keys of a s
     batch_faults  [dict(kind=…, times=1, …)], used up in order, one per batch: "expired" (share: of its requests that are answered),
                 "failed" (code, message), "cancelled", "errors" (share: of its requests that get an error; status, error: default a 500),
                 "garbled" (half of the answers' file), "both" (each answered request has a 500 in the file of errors, too)
+    lost_states  so many requests for a batch's state are answered by 404
     lost_files  so many files of answers are answered by 404
     half_files  so many files of answers are answered by their first half, as if it were all
     odd_states  bodies that the next requests for a batch's state get
@@ -127,6 +128,9 @@ class BatchConnection(Connection):
             rows = list(reversed(BATCHES.values()))
             if after: rows = rows[[b["id"] for b in rows].index(after[1]) + 1:]
             return self.send(200, dict(object="list", data=[look(b) for b in rows[:2]], has_more=len(rows) > 2))
+        if STATE.script.get("lost_states", 0) > 0:
+            STATE.script["lost_states"] -= 1
+            return self.send(404, dict(error=dict(message="no such batch")))
         if STATE.script.get("odd_states"): return self.send(200, STATE.script["odd_states"].pop(0).encode())
         if batch := BATCHES.get(where.split("/")[2]): return self.send(200, look(batch))
         self.send(404, dict(error=dict(message="no such batch")))

@@ -47,6 +47,14 @@ def test_answers_whose_file_is_lost_are_asked_again(server, capfd):
     assert len(server.batches()) == 2 and "counts 3 more answers" in capfd.readouterr().err
 
 
+def test_a_batch_that_is_unknown_for_a_moment_is_not_bought_again(server):
+    "The list still shows it."
+    server.script(lost_states=3)
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:3]))
+    assert all(not isinstance(c, Exception) and c[0].text for c in got), got
+    assert len(server.batches()) == 1
+
+
 def test_a_broken_upload_is_repeated_and_named_at_once(server, capfd):
     server.script(upload_faults=2)
     got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:3]))

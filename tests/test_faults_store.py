@@ -335,7 +335,7 @@ def locks(tmp_path_factory):
 @pytest.mark.parametrize("kind, why", [("granted", "two commands would pay for the same calls"), ("refused", "no lock can be taken")])
 def test_where_locks_do_not_hold_nothing_is_paid(server, locks, tmp_path, kind, why):
     words = ("--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic")
-    for command in (("reproduce", "toq/table2"), ("doctor",)):
+    for command in (("reproduce", "toq/table2"), ("ask", "Who?"), ("doctor",)):
         code, said = locks(kind, tmp_path, *command, *words)
         assert command == ("doctor",) or not server.requests
         assert code == 2 and why in said and "TREEKIT_HOME" in said and "Traceback" not in said, said

@@ -120,6 +120,9 @@ def test_failed_questions_count_in_a_table_without_verdicts(tmp_path):
     assert count_verdicts(table) == {"failures": 1}
     table.write_text("method,dataset,value,failures\nSelf-ask,multihop,40.0,0\n", encoding="utf-8")
     assert count_verdicts(table) == {}
+    head = "method,dataset,metric,failures,verdict\n"
+    table.write_text(head + "a,d,EM,3,not comparable\na,d,F1,3,not comparable\na,e,EM,1,not comparable\nb,d,EM,2,not comparable\n")
+    assert count_verdicts(table)["failures"] == 6  # a question that failed counts once, over all metrics
 
 
 def test_what_a_command_waits_for_is_named(process_options, tmp_path, monkeypatch):

@@ -159,3 +159,23 @@ def test_off_a_terminal_a_bar_is_lines(capsys):
         for _ in range(3): bar.update()
     said = capsys.readouterr().err
     assert "\r" not in said and len(said.splitlines()) >= 3 and all(line.startswith("three") for line in said.splitlines()), said
+
+
+def test_the_weights_of_a_retriever_are_asked_for_before_the_model(server, no_network, monkeypatch, tmp_path):
+    "A missing encoder stops the run before a call is paid for."
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    from treekit.core.types import Question
+    from treekit.experiments.resources import method_with_examples
+    from treekit.experiments.run import run
+    profile = load_profile("local", endpoint=server.url, model="m", data="synthetic", retriever="dense:no/such-encoder", budget="none")
+    with pytest.raises(UsageError, match="no/such-encoder.*neither a folder nor in the local cache"):
+        asked = {"hotpotqa": [Question("1", "hotpotqa", "Who?", ("A",))]}
+        run({"cot": method_with_examples("cot", "synthetic")[0]}, asked, profile, progress=False)
+    assert server.count == 0
+
+
+def test_ask_takes_a_folder_with_any_data_set(tmp_path, server):
+    (tmp_path / "2wiki.dev.jsonl").write_text(json.dumps(hotpot(evidences=[])) + "\n")
+    code, out = treekit("ask", "Who?", "--data", tmp_path, "--method", "zero-shot")
+    assert code in (0, 1) and "no dataset" not in out, out

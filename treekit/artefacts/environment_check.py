@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'CANARY', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 'requirements', 'checks',
            'need_network', 'need_hub', 'need_locks', 'without_password', 'same_model', 'canary', 'how_to_get',
-           'lacking', 'profile_resources', 'dense_models', 'longest_prompt', 'check_access', 'preflight']
+           'lacking', 'profile_resources', 'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
 import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
@@ -398,9 +398,10 @@ def profile_resources(
     sets: dict = {},  # further settings of the run
 ):  # yields (check, kind, name)
     "Resources of a profile: indexes, weights, parsers, log-probabilities."
+    from treekit.retrieval.factory import DENSE, dense_models
     named, _, detail = profile.retriever.partition(":")
     if named == "prebuilt": yield "index", "index", detail
-    if named in ("dense", "hybrid", "weighted") and detail: yield from (("weights", "weights", m) for m in dense_models(detail))
+    if named in DENSE and detail: yield from (("weights", "weights", m) for m in dense_models(detail))
     if profile.parser != "bundled": yield "parser", "parser", profile.parser
     if profile.entities: yield "entities", "parser", profile.entities
     for judge in ("qa_judge", "nli_judge", "mauve_model"):
@@ -409,14 +410,6 @@ def profile_resources(
     if sets.get("scorer") != "guess": yield "log-probabilities", "echo", profile.endpoint
     from treekit.baselines.chainrag import ChainRAG
     if ranks := sets.get("reranker", ChainRAG().reranker): yield "reranker", "weights", ranks
-
-def dense_models(
-    name: str,  # the part of a profile's setting after "dense:"
-) -> list[str]:  # names on the hub, or folders
-    "Weights of a dense retriever."
-    from treekit.retrieval.factory import CONTRIEVER, DPR, GTR
-    if name in DPR: return [DPR[name].format(side) for side in ("ctx", "question")]
-    return [{"contriever": CONTRIEVER, "gtr": GTR}.get(name, name)]
 
 def _named(profile, paper, sets={}):
     "Checks of a profile's resources that a paper requires."
@@ -507,9 +500,11 @@ def _context(profile, paper):
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #9f1e0a12
 def check_access(profile: Profile):
-    "Check API key and price before anything is loaded. Raises `UsageError`."
+    "Check API key, price, and the locks of the run store, before anything is loaded. Raises `UsageError`."
+    from treekit.experiments.planning import store_path
     if profile.offline or run_options().cassette: return
     profile.key()
+    need_locks(store_path(profile).parent)
     if profile.budget is not None and profile.endpoint != "trained" and (said := _price(profile))[1] is False:
         raise UsageError(f"the budget of ${profile.budget:g} needs the price of model {profile.model!r}: {said[3]}")
 
@@ -520,9 +515,7 @@ def preflight(
     sets: dict = {},  # settings of methods: scorer
 ):
     "Check requirements before a paid run, without paid calls. Raises `UsageError`."
-    from treekit.experiments.planning import store_path
     if profile.offline: return
-    need_locks(store_path(profile).parent)
     there = [s for s in profile.servers if _listens(s)]  # a server may be started later
     if len(there) > 1 and not profile.api_key_env:
         same_model(profile, there)

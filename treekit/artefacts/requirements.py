@@ -17,7 +17,8 @@ from pathlib import Path
 
 from .catalog import FIELDS, Failed
 from .dry_run import fixtures, mock_trees
-from .environment_check import GIGABYTES, INDEXES, dense_models, how_to_get, longest_prompt, profile_resources
+from .environment_check import GIGABYTES, INDEXES, how_to_get, longest_prompt, profile_resources
+from ..retrieval.factory import dense_models
 from .estimate import FREE, Billing, sample_notes
 from .reachable_cells import FOLDER, classified, lines_for, printed_artefacts, printed_cells, read_again
 from .reproduce import plan_tasks, with_first_cell

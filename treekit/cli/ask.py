@@ -101,8 +101,10 @@ def own_dataset(
     from treekit.experiments.resources import datasets
     from treekit.language.morphemes import korean_question
     if profile.data == "real": return "all"
-    korean = korean_question(question) and not profile.data.startswith("hub") and "komultihop" in datasets(profile.data)
-    return "komultihop" if korean else "hotpotqa"  # the hub has no Korean set: the synthetic one would replace it
+    if profile.data.startswith("hub"): return "hotpotqa"  # the hub has no Korean set: the synthetic one would replace it
+    there = datasets(profile.data)
+    if korean_question(question) and "komultihop" in there: return "komultihop"
+    return "hotpotqa" if "hotpotqa" in there or not there else there[0]
 
 # %% ../../nbs/25_cli/08_ask.ipynb #7c02a1fc
 def own_corpus(

@@ -29,7 +29,9 @@ from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
+from ..retrieval.factory import check_weights
 from ..store.errors import StoreFailed
+from ..utils.model_files import MissingModel
 from ..utils.notices import notify
 from ..store.store_writer import wait_written
 
@@ -127,7 +129,7 @@ async def _answer(run, job):
         if _too_long(job.question): raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
         prediction = await run.methods[job.method](job.question, context)
     except (Unusable, NotOnCassette): raise  # affects every question
-    except NeverReached as e: raise Unusable(str(e)) from e
+    except (NeverReached, MissingModel) as e: raise Unusable(str(e)) from e
     except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (todo := missing_library(e.name or "")): raise Unusable(todo) from e
@@ -276,6 +278,7 @@ def execute(
         with suppress(StoreFailed):  # the writes of the calls say it, with the number of questions left
             announced.append(announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed))
     if jobs:
+        if not (profile.offline or options.cassette or corpora): check_weights(profile)
         chats = _chats(options, profile, models, store)
         asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
         progress = Progress(options, asking, len(plan.rows), lambda: under_way(chats))

@@ -21,7 +21,8 @@ def pace() -> float:  # seconds
 
 def _redraws():
     "Whether a line on standard error can be drawn again: on a terminal and in a notebook."
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return sys.stderr.isatty() or shell is not None
 
 class _Lines:
     "Standard error for a bar in a log file: each update is a line of its own."

@@ -356,17 +356,28 @@ def relative_improvement(
     return made
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #1c3535aa
+_ROW = ("group", "series", "retriever", "reading", "tree", "merged", "paper", "model", "method", "dataset")  # columns that name a run
+
+def _failed_questions(rows):
+    "Failed questions of a table: those of a method on a data set count once, over all metrics."
+    failed = {}
+    for r in rows:
+        if not (n := r.get("failures") or "").isdigit(): continue
+        key = tuple(r.get(k) for k in _ROW)
+        failed[key] = max(failed.get(key, 0), int(n))
+    return sum(failed.values())
+
 def count_verdicts(
     path: Path | str,  # a CSV from `save_table`
-) -> dict:  # verdict -> number of cells, and "failures" -> failed questions over all cells; without verdicts only the latter
+) -> dict:  # verdict -> number of cells, and "failures" -> failed questions of all methods; without verdicts only the latter
     "Counts of verdicts and failures of a written table."
     with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     if not rows or "verdict" not in rows[0]:
-        failed = sum(int(r["failures"]) for r in rows if (r.get("failures") or "").isdigit())
+        failed = _failed_questions(rows)
         return {"failures": failed} if failed else {}
     counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
     own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # averages repeat them
-    return counts | {"failures": sum(int(r["failures"] or 0) for r in own)}
+    return counts | {"failures": _failed_questions(own)}
 
 def counts_text(
     counts: dict,  # verdict -> number of cells

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..config import UsageError, choose
 from ..core.prompts import Completion, Request, canonical_endpoint
 from .cassette_archive import plain_store, remove_stale_parts
-from .errors import damaged_file, explain_error, is_damage, report_skipped
+from .errors import BUSY, damaged_file, explain_error, is_damage, report_skipped, sqlite_code
 from .schema import INVALID, OPTIONAL_TABLES, canonical_json, cassette_tables, create_tables, decode_completion, decode_text
 from .schema import add_table, encode_completion, is_store, not_a_cassette, other_version, placeholders, storable, valid_rows
 from .schema import wrong_version
@@ -91,7 +91,7 @@ class StoreConnection:
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:
-            if damaged := is_damage(e) and explain_error(e, path): raise damaged from None
+            if (is_damage(e) or sqlite_code(e) in BUSY) and (why := explain_error(e, path)): raise why from None
             raise UsageError(f"{Path(path).name!r} can't be used as a store ({e}): choose another file") from None
         self.close = weakref.finalize(self, _close, self.db, self.lock, self.buffer, self.writer, os.getpid())  # also at exit
 

@@ -418,7 +418,7 @@ def control_scores(
 CONTROLS_LEGEND = (
     "Sham: the component has no information about the question: another question's plan or risk, phrases at random places, or as many "
     "randomly drawn paragraphs as the router selects. Without: a row without the component that has the same evidence about the question. "
-    "A sham that is better than it fails as a negative control; one that is worse harms. As many passages: one search and one prompt with as "
-    "many passages as the method. As many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus "
+    "A sham that is better than it fails as a negative control; one that is worse harms. As many passages: one search and one prompt with "
+    "as many passages as the method. As many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus "
     "has passages that match. Oracle: gold passages, and gold sub-questions for planners; an oracle that is not better than the method "
     "fails as a positive control. Component: shown if the method is better than its sham. Worse: the method is worse than the other row.")
