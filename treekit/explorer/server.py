@@ -6,9 +6,12 @@
 __all__ = ['MOST_BYTES', 'RequestHandler', 'ServedExplorer']
 
 # %% ../../nbs/19_explorer/12_server.ipynb #94a30886
-import hmac, json, re, secrets, sys, threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import urlsplit
+import asyncio, hmac, json, secrets, threading
+from concurrent.futures import ThreadPoolExecutor
+
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler as TornadoHandler, stream_request_body
 
 from ..config import UsageError
 from .api import ExplorerAPI
@@ -35,88 +38,80 @@ _HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosni
 MOST_BYTES = 10_000_000  # bytes of a question
 
 # %% ../../nbs/19_explorer/12_server.ipynb #15d83912
-class RequestHandler(BaseHTTPRequestHandler):
-    "One question of the page."
-    api: ExplorerAPI
-    token: str
-    timeout = 30  # seconds that a client may be silent within a request
+_FILES = {"/explorer.js": "text/javascript", "/explorer.css": "text/css"}
+_WITHOUT_TOKEN = "open the address that `treekit explore` printed"
+_PATIENCE = 30  # seconds for the head of a request, and for its body
+_THREADS = ThreadPoolExecutor(16, "explorer")  # for work on the store; it doesn't hold up other requests
 
-    def log_message(self, *said): pass
+@stream_request_body  # a request is refused before its body is read
+class RequestHandler(TornadoHandler):
+    "One request of the page. Tornado reads and checks the HTTP message."
+
+    def initialize(self, api: ExplorerAPI, token: str): self.api, self.token, self.body = api, token, bytearray()
+
+    def set_default_headers(self):
+        self.clear_header("Server")
+        for name, value in _HEADERS.items(): self.set_header(name, value)
+
+    def compute_etag(self): return None  # nothing is kept by the browser
+
+    def write_error(self, status_code: int, **_): self.tell(status_code, dict(error=self._reason))
 
     def send(self, code: int, body: str, kind: str):
-        "An answer."
-        data = body.encode("utf-8", "replace")
-        self.send_response(code)
-        sizes = {"Content-Type": f"{kind}; charset=utf-8", "Content-Length": str(len(data))}
-        for name, value in (_HEADERS | sizes).items(): self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(data)
+        "Send a response."
+        self.set_status(code)
+        self.set_header("Content-Type", f"{kind}; charset=utf-8")
+        self.finish(body.encode("utf-8", "replace"))
 
     def tell(self, code: int, thing): self.send(code, json.dumps(thing), "application/json")
 
-    def place(self) -> str:
-        "Path of the address; empty if it is malformed."
-        try: return urlsplit(self.path).path
-        except ValueError: return ""
-
     def foreign(self) -> bool:
         "Whether another page asks, or a page under another name of this machine."
-        named, origin = self.headers.get("Host") or "", self.headers.get("Origin")
+        named, origin = self.request.headers.get("Host") or "", self.request.headers.get("Origin")
         return named.rpartition(":")[0] not in ("127.0.0.1", "localhost") or origin is not None and origin != f"http://{named}"
 
     def refused(self) -> bool:
         "Whether a request lacks the token."
-        given = self.headers.get("X-Treekit-Token") or ""
+        given = self.request.headers.get("X-Treekit-Token") or ""
         return self.foreign() or not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
-    def answer(self, work):
-        "Reply of the API, or the reason why there is none."
-        if self.refused(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
-        try: return self.tell(200, work(self.place().removeprefix("/api/")))
-        except UsageError as e: return self.tell(400, dict(error=str(e)))
-        except Exception as e: return self.tell(500, dict(error=f"{type(e).__name__}: {e}"))
+    def prepare(self):
+        "Refuse a request without the token, and one that is too long."
+        path, posts = self.request.path, self.request.method == "POST"
+        guarded = posts or path.startswith("/api/")
+        if self.refused() if guarded else path == "/" and self.foreign(): return self.tell(403, dict(error=_WITHOUT_TOKEN))
+        size = self.request.headers.get("Content-Length") or ""  # Tornado refuses one that is no number
+        if size.isdecimal() and (len(size) > 12 or int(size) > MOST_BYTES): self.tell(413, dict(error="that is too long"))
 
-    def do_GET(self):
-        "The page and its files; what the page asks for."
-        path = self.place()
-        files = {"/explorer.js": ("explorer.js", "text/javascript"), "/explorer.css": ("explorer.css", "text/css")}
-        if path in files: return self.send(200, asset(files[path][0]), files[path][1])
+    def data_received(self, chunk: bytes): self.body += chunk
+
+    async def get(self):
+        "Send the page or its files, or what the page asks for."
+        path = self.request.path
+        if path in _FILES: return self.send(200, asset(path[1:]), _FILES[path])
         if path == "/start.js": return self.send(200, _START, "text/javascript")
-        if path.startswith("/api/"): return self.answer(self.api.get)
+        if path.startswith("/api/"): return await self.answer(self.api.get)
         if path != "/": return self.tell(404, dict(error="no such page"))
-        if self.foreign(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
         return self.send(200, _PAGE, "text/html")  # nothing of a run is in it: its script asks with the token
 
-    def do_POST(self):
-        "A fork, a switch, a sweep, a note."
-        if self.refused():  # before anything of the body is read
-            self.close_connection = True
-            return self.tell(403, dict(error="open the address that `treekit explore` printed"))
-        said = self.headers.get("Content-Length") or "0"
-        size = int(said) if re.fullmatch(r"[0-9]{1,12}", said) and len(self.headers.get_all("Content-Length", [])) < 2 else -1
-        if self.headers.get("Transfer-Encoding"): size = -1
-        if size < 0 or size > MOST_BYTES: self.close_connection = True  # what follows is no request
-        if not 0 <= size <= MOST_BYTES: return self.tell(413, dict(error="that is too long"))
-        try: body = self.rfile.read(size)
-        except TimeoutError:
-            self.close_connection = True
-            return self.tell(408, dict(error="the request did not come to its end"))
+    async def post(self):
+        "Do what the page asks: a fork, a switch, a sweep, a note."
         def work(path):
-            try: wish = json.loads(body or b"{}")
+            try: wish = json.loads(self.body or b"{}")
             except (ValueError, RecursionError): raise UsageError("what is to be done comes as JSON") from None
             return self.api.post(path, wish)
-        return self.answer(work)
+        await self.answer(work)
+
+    async def answer(self, work):
+        "Send the API's reply, or the reason why there is none."
+        path = self.request.path.removeprefix("/api/")
+        try: self.tell(200, await asyncio.get_running_loop().run_in_executor(_THREADS, work, path))
+        except UsageError as e: self.tell(400, dict(error=str(e)))
+        except Exception as e: self.tell(500, dict(error=f"{type(e).__name__}: {e}"))
 
 # %% ../../nbs/19_explorer/12_server.ipynb #af49f688
-class _Server(ThreadingHTTPServer):
-    "Server that ignores disconnected clients, such as a closed tab."
-    daemon_threads = True
-
-    def handle_error(self, request, client_address):
-        if not isinstance(sys.exception(), OSError): super().handle_error(request, client_address)
-
 class ServedExplorer:
-    "A server on a port of this machine."
+    "Server on a port of this machine; a context manager."
 
     def __init__(
         self,
@@ -125,27 +120,44 @@ class ServedExplorer:
         run: str = "",  # to open; default: the newest
         other: str = "",  # to compare it with
     ):
-        self.token = secrets.token_urlsafe(24)
+        self.api, self.token = api, secrets.token_urlsafe(24)
         api.runs.opened = {k: v for k, v in dict(open=run, other=other).items() if v}
-        handler = type("Handler", (RequestHandler,), dict(api=api, token=self.token))
-        try: self.server = _Server(("127.0.0.1", port), handler)
-        except OSError as e: raise UsageError(f"port {port} can't be used ({e.strerror}): choose another with --port") from None
+        try: self.sockets = bind_sockets(port, "127.0.0.1")
+        except (OSError, OverflowError) as e:
+            raise UsageError(f"port {port} can't be used ({getattr(e, 'strerror', e)}): choose another with --port") from None
+        self.port = self.sockets[0].getsockname()[1]
 
     @property
     def address(self) -> str:
         "With the token."
-        return f"http://127.0.0.1:{self.server.server_port}/?token={self.token}"
+        return f"http://127.0.0.1:{self.port}/?token={self.token}"
+
+    async def _serve(self, ready):
+        "Serve until the event `end` is set."
+        routes = [(".*", RequestHandler, dict(api=self.api, token=self.token))]
+        app = Application(routes, log_function=lambda handler: None)
+        server = HTTPServer(app, max_body_size=MOST_BYTES, idle_connection_timeout=_PATIENCE, body_timeout=_PATIENCE)
+        server.add_sockets(self.sockets)
+        self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+        ready.set()
+        await self.end.wait()
+        server.stop()
+        await server.close_all_connections()
 
     def forever(self):
         "Serve until interrupted."
-        try: self.server.serve_forever()
-        except KeyboardInterrupt: pass
-        finally: self.server.server_close()
+        with self:
+            try:
+                while self.thread.is_alive(): self.thread.join(1)
+            except KeyboardInterrupt: pass
 
     def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        ready = threading.Event()
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve(ready)), daemon=True)
+        self.thread.start()
+        ready.wait()
         return self
 
     def __exit__(self, *error):
-        self.server.shutdown()
-        self.server.server_close()
+        self.loop.call_soon_threadsafe(self.end.set)
+        self.thread.join(5)
