@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..config import Profile, UsageError, load_profile
 from ..core.types import Question
-from .resources import datasets, exemplars, load
+from .resources import datasets, exemplars, load, simulated_tasks
 from .results import Results, Scored
 from .run import run
 from ..scoring.statistics import paired_test
@@ -168,14 +168,13 @@ def by_rules(
     P: Profile,
 ) -> str:  # for a caption; empty: the model reads the prompts
     "Sentence that the simulated model can't tell two rows apart: rules, not its abilities, answer the prompts in which they differ."
-    from treekit.models.simulated.client import HANDLERS
-    if not P.offline or not results.model.startswith("simulated") or any(p.task in HANDLERS for p in prompts): return ""
+    if not P.offline or not results.model.startswith("simulated") or simulated_tasks() & {p.task for p in prompts}: return ""
     cells = results.cells()
     pairs = [pair for (m, d), rows in cells.items() if m == a and (b, d) in cells for pair in zip(rows, cells[b, d])]
     other = sum(x.answer != y.answer for x, y in pairs)
     how = f"Alike by construction (another answer to {other} of {len(pairs)} questions)" if other else "Identical by construction"
-    return (f"{how} with the simulated model: {a} and {b}. Rules of the extractive reader, not the model's abilities, answer the prompts in "
-            f"which they differ ({', '.join(p.name for p in prompts)}).")
+    return (f"{how} with the simulated model: {a} and {b}. Rules of the extractive reader, not the model's abilities, answer the prompts "
+            f"in which they differ ({', '.join(p.name for p in prompts)}).")
 
 # %% ../../nbs/14_experiments/18_tables.ipynb #c9195735
 def by_words(
