@@ -9,17 +9,19 @@ import pytest
 
 from treekit.papers.rdr2 import baselines as long_form
 from treekit.papers.rdr2 import method as rdr2
+from treekit.papers.rdr2.baselines import ASC, COMBINE
 from treekit.core.types import Passage, QAPair, Question
 from treekit.experiments.resources import load, load_documents
 from treekit.corpora.documents import build_tree, add_introduction
 from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
-from treekit.config import UsageError
+from treekit.config import UsageError, load_profile
 from treekit.papers.rdr2.readers import READ, Reader
 from treekit.language.sentences import sentences
 from treekit.papers.rdr2.evaluation import (PASSAGES, SETS, articles, as_alce, claim_metric, linked, paragraphed, passages, scored_cells,
                                             setting, saved_articles)
 from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
+from treekit.experiments.tables import by_rules
 from treekit.scoring.short import normalise
 from treekit.scoring.statistics import bootstrap, paired_test
 from treekit.store.run_store import Store
@@ -286,3 +288,16 @@ def test_real_asqa_questions(tmp_path, monkeypatch):
     ), told
     assert mean("RDR2 (Ours)", "P-EM") > mean("Retrieve-and-Read", "P-EM") - 0.06 and mean("RDR2 (Ours)", "P-Len") < 130, told
     assert paired_test(v["RDR2 (Ours)"]["P-EM"], v["oracle"]["P-EM"]).p < 0.05, told
+
+
+def test_a_caption_says_which_rows_the_simulated_model_cannot_tell_apart():
+    "ASC's last prompt is answered by rules; without an ability of its own the model can't tell it from ASC-F."
+    P = load_profile("offline", n=4)
+    two = {"ASC-F": ASC(summarise=False, samples=3, compare="words"), "ASC": ASC(samples=3, compare="words")}
+    results = run(two, {"qampari": load("qampari", P.data, n=4)}, P, progress=False)
+    said = by_rules(results, "ASC", "ASC-F", tuple(COMBINE.values()), P)
+    assert said.startswith("Identical by construction with the simulated model: ASC and ASC-F.") and "asc.combine_list" in said
+    assert by_rules(results, "ASC", "ASC-F", (READ["list", False],), P) == ""  # the model reads it
+    assert by_rules(results, "ASC", "ASC-F", tuple(COMBINE.values()), load_profile("vllm")) == ""
+    rows = [replace(r, answer="another") if r.method == "ASC" and i % 2 else r for i, r in enumerate(results.rows)]
+    assert "(another answer to 2 of 4 questions)" in by_rules(replace(results, rows=rows), "ASC", "ASC-F", tuple(COMBINE.values()), P)

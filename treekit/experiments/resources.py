@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
-           'chat_for', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Resources']
+           'chat_for', 'preload_grammars', 'simulated_tasks', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
+           'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -254,6 +255,11 @@ def preload_grammars():
     from treekit.models.simulated.grammar import grammar
     model = SimulatedClient()
     for lang in ("en", "ko"): _ = grammar(model.seed, model.articles, lang).index.sentences
+
+def simulated_tasks() -> frozenset[str]:  # as in `Prompt.task`
+    "Tasks for which the simulated model has an ability; the extractive reader answers the others by rules."
+    from treekit.models.simulated.client import HANDLERS
+    return frozenset(HANDLERS)
 
 def _named(ability):
     "Name of the simulated model, with its ability unless that is the frozen preset \"strong\"."

@@ -172,6 +172,17 @@ def _ratio(n):
         return value(printed), value(own) + shift, tolerance("Rel. Impr.", value(printed), low, high, 1, True, n)
     return replicate
 
+def _mauve(far, n):
+    "Simulated pair of MAUVEs on the same questions: Gaussian features, of which half the variance differs between runs."
+    def replicate(rng, shift):
+        from treekit.scoring.statistics import mauve
+        people, shared = rng.standard_normal((n, 32)), rng.standard_normal((n, 32))
+        shared[:, 0] += far / SHARED ** 0.5  # the model's distance from the people's texts
+        def run(): return mauve(people, SHARED ** 0.5 * shared + (1 - SHARED) ** 0.5 * rng.standard_normal((n, 32)))
+        printed, own = run(), run()
+        return printed, own + shift, tolerance("MAUVE", printed, None, None, n=n)
+    return replicate
+
 NULL_KINDS = {  # metric and setting -> function that simulates a pair of perfect runs: (published, reproduced, tolerance)
     "EM .45, 500 drawn": _binary(0.45, 500, True), "EM .15, 500 drawn": _binary(0.15, 500, True),
     "EM .60, 200 drawn": _binary(0.60, 200, True), "F1 .55, 200 drawn": _graded(200, True),
@@ -180,4 +191,6 @@ NULL_KINDS = {  # metric and setting -> function that simulates a pair of perfec
     "EM .37, 200 the same, 5 runs, navigator": _binary(0.37, 200, False, 5, ("navigator",)),
     "EM .45, 948 the same": _binary(0.45, 948, False), "HIT .07, 948 the same": _binary(0.07, 948, False),
     "EM .45, 948 the same, router": _binary(0.45, 948, False, 1, ("router",)), "Len, 948 the same": _words(948),
+    "MAUVE .77, 948 the same": _mauve(1.2, 948), "MAUVE .61, 948 the same": _mauve(1.5, 948),
+    "MAUVE .35, 948 the same": _mauve(2, 948), "MAUVE .19, 948 the same": _mauve(2.4, 948),
 }
