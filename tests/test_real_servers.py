@@ -161,6 +161,7 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
         home = dict(TREEKIT_HOME=str(tmp_path / "home"), SERVER_KEY=KEY)
         code, out, err = inside("reproduce", table, *words, *scorer, "--out", tmp_path / "out", **home)
         assert code in (0, 1) and "Traceback" not in out + err, out + err
+    assert store_path(load_profile("local")).is_file(), out + err
     with closing(sqlite3.connect(store_path(load_profile("local")))) as store:
         assert store.execute("SELECT COUNT(*) FROM predictions").fetchone()[0], out + err
     archive = tmp_path / "report.zip"
