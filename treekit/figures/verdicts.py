@@ -272,7 +272,7 @@ def _cell(group, printed, ours, model, corpus, obstacles, runs):
     ran, why = value is not None, (ours or {}).get("reason", "")
     differ = runs.differences(printed["method"], printed["dataset"], printed["metric"]) if ran else []
     if ours and ran and not printed["flag"]: obstacles, differ = ["not in the paper"], []
-    differ = [d.partition(", published: ")[0] for d in differ]
+    differ = list(dict.fromkeys(d.partition(", published: ")[0] for d in differ))
     failed = _failed(ours) if ran else ""
     obstacle = why if why.startswith(NOT_APPLICABLE) else "; ".join(filter(None, [why, *obstacles, *differ, failed]))
     comparable = ran and not obstacle and printed["value"] is not None
