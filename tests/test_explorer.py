@@ -416,8 +416,9 @@ def test_a_body_nested_too_deeply_is_the_readers_fault():
 
 
 @pytest.mark.parametrize("heads, body, codes", [
-    ("Content-Length: 4\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET / HTTP/1.1\r\n\r\n", ["400"]),  # two lengths, and a second request
-    ("Content-Length: 2\r\nContent-Length: 3", "{}x", ["400"]), ("Content-Length: +2", "{}", ["400"]), ("Content-Length: abc", "{}", ["400"]),
+    ("Content-Length: 4\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET / HTTP/1.1\r\n\r\n", ["400"]),  # and a second request
+    ("Content-Length: 2\r\nContent-Length: 3", "{}x", ["400"]),
+    ("Content-Length: +2", "{}", ["400"]), ("Content-Length: abc", "{}", ["400"]),
     ("Content-Length: 99999999", "", ["413"]), (f"Content-Length: {'9' * 5000}", "", ["413"]),
     ("Transfer-Encoding: chunked", "FFFFFFF\r\naaaa", ["400"])])
 def test_an_ambiguous_or_endless_request_gets_one_refusal(heads, body, codes):

@@ -179,3 +179,9 @@ def test_ask_takes_a_folder_with_any_data_set(tmp_path, server):
     (tmp_path / "2wiki.dev.jsonl").write_text(json.dumps(hotpot(evidences=[])) + "\n")
     code, out = treekit("ask", "Who?", "--data", tmp_path, "--method", "zero-shot")
     assert code in (0, 1) and "no dataset" not in out, out
+
+
+def test_the_doctor_names_weights_that_single_rows_need(server, no_network, monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    code, out = treekit("doctor", "treerare", "--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic")
+    assert "facebook-dpr-ctx_encoder-multiset-base is not here (for rows of treerare/table2, treerare/table4)" in out, out

@@ -5,11 +5,12 @@
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'CANARY', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 'requirements', 'checks',
            'need_network', 'need_hub', 'need_locks', 'without_password', 'same_model', 'canary', 'how_to_get',
-           'lacking', 'profile_resources', 'longest_prompt', 'check_access', 'preflight']
+           'lacking', 'profile_resources', 'weights_of_rows', 'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
 import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -411,6 +412,17 @@ def profile_resources(
     from treekit.baselines.chainrag import ChainRAG
     if ranks := sets.get("reranker", ChainRAG().reranker): yield "reranker", "weights", ranks
 
+def weights_of_rows(
+    paper: str,
+):  # yields (line of `experiment.csv`, name of the weights)
+    "Weights that single rows of a paper's tables need, whatever the profile: a retriever, a re-ranker."
+    from treekit.retrieval.factory import dense_models
+    for line in get_paper(paper).rows("experiment.csv"):
+        if line["fact"] not in ("retriever", "reranker", "embedder"): continue
+        patterns = [part.partition(":")[2] or part for part in line["accepts"].lower().split("|") if part]
+        short = [name for p in patterns if p in ("dpr", "gtr", "contriever") for name in dense_models(p)]
+        for name in short or [n for n in GIGABYTES if any(fnmatchcase(n.lower(), p) for p in patterns)]: yield line, name
+
 def _named(profile, paper, sets={}):
     "Checks of a profile's resources that a paper requires."
     def row(what, line, found):
@@ -425,8 +437,19 @@ def _named(profile, paper, sets={}):
             yield what, None, "not known while no server answers", f"start the server at {without_password(name)}"
             continue
         yield row(what, lacking(dict(kind=kind, name=name), profile) or _unechoed(profile, kind), without_password(name))
+    if paper and not profile.offline: yield from _weights_of_rows(paper)
     if used("documents"): yield row("documents", _documents(profile), profile.documents or profile.data)
     if not profile.offline and profile.endpoint != "trained": yield _context(profile, paper)
+
+def _weights_of_rows(paper):
+    "Checks of weights that single rows need; a run of other tables doesn't."
+    where = {}
+    for line, name in weights_of_rows(paper): where.setdefault(name, {}).update(dict.fromkeys(line["artefacts"].split("|")))
+    for name, artefacts in where.items():
+        if missing := _weights(name):
+            said, _, todo = missing.partition(": ")[2].partition(": ")
+            users = paper if "*" in artefacts else ", ".join(f"{paper}/{a}" for a in artefacts)
+            yield "weights of rows", None, f"{said} (for rows of {users})", todo
 
 def _as_the_paper(profile, paper):
     "Profiles of a paper's runs: the profile itself, or with the profile `paper` one per artefact."

@@ -12,13 +12,11 @@ import csv, io, math, tempfile
 from collections import defaultdict
 from dataclasses import dataclass, fields
 from datetime import date
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .catalog import FIELDS, Failed
 from .dry_run import fixtures, mock_trees
-from .environment_check import GIGABYTES, INDEXES, how_to_get, longest_prompt, profile_resources
-from ..retrieval.factory import dense_models
+from .environment_check import GIGABYTES, INDEXES, how_to_get, longest_prompt, profile_resources, weights_of_rows
 from .estimate import FREE, Billing, sample_notes
 from .reachable_cells import FOLDER, classified, lines_for, printed_artefacts, printed_cells, read_again
 from .reproduce import plan_tasks, with_first_cell
@@ -348,16 +346,8 @@ def _resources(paper):
         for what, kind, name in profile_resources(load_profile("paper", **own)):
             if kind in ("weights", "index", "parser") and what in (*get_paper(paper).requires, "qa_judge", "nli_judge", "mauve_model"):
                 found.setdefault((kind, name), {})[_labels(paper, r["artefact"])] = None
-    for line in get_paper(paper).rows("experiment.csv"):  # weights that a row names
-        if line["fact"] not in ("retriever", "reranker", "embedder"): continue
-        for name in _weights_named(line["accepts"]): found.setdefault(("weights", name), {})[_where(paper, line)] = None
+    for line, name in weights_of_rows(paper): found.setdefault(("weights", name), {})[_where(paper, line)] = None
     return found
-
-def _weights_named(accepts):
-    "Known weights that the accepted values of a fact name."
-    patterns = [part.partition(":")[2] or part for part in accepts.lower().split("|") if part]
-    short = [name for p in patterns if p in ("dpr", "gtr", "contriever") for name in dense_models(p)]
-    return short or [name for name in GIGABYTES if any(fnmatchcase(name.lower(), p) for p in patterns)]
 
 def _resource_line(paper, kind, name, where):
     "Line of an index, of weights or of a parser."
