@@ -19,18 +19,14 @@ static int answer(const char *real, int fd, int command, void *argument) {
     return next(fd, command, argument);
 }
 
-int fcntl(int fd, int command, ...) {
-    va_list rest;
-    va_start(rest, command);
-    void *argument = va_arg(rest, void *);
-    va_end(rest);
-    return answer("fcntl", fd, command, argument);
-}
+#define WITH_LOCKS(name) \
+    int name(int fd, int command, ...) { \
+        va_list rest; \
+        va_start(rest, command); \
+        void *argument = va_arg(rest, void *); \
+        va_end(rest); \
+        return answer(#name, fd, command, argument); \
+    }
 
-int fcntl64(int fd, int command, ...) {
-    va_list rest;
-    va_start(rest, command);
-    void *argument = va_arg(rest, void *);
-    va_end(rest);
-    return answer("fcntl64", fd, command, argument);
-}
+WITH_LOCKS(fcntl)
+WITH_LOCKS(fcntl64)

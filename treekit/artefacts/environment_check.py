@@ -423,12 +423,17 @@ def weights_of_rows(
         short = [name for p in patterns if p in ("dpr", "gtr", "contriever") for name in dense_models(p)]
         for name in short or [n for n in GIGABYTES if any(fnmatchcase(n.lower(), p) for p in patterns)]: yield line, name
 
+def _said_and_todo(line):
+    "Parts of a message of `lacking`: what is missing, and the command that gets it."
+    said, _, todo = line.partition(": ")[2].partition(": ")
+    return said, todo
+
 def _named(profile, paper, sets={}):
     "Checks of a profile's resources that a paper requires."
     def row(what, line, found):
         users = [p for p, needs in requirements().items() if what in needs]
         if not line: return what, True, found, ""
-        said, _, todo = line.partition(": ")[2].partition(": ")
+        said, todo = _said_and_todo(line)
         return what, False if paper in users else None, f"{said} (for {', '.join(users)})", todo
     def used(what): return not paper or what in get_paper(paper).requires
     for what, kind, name in dict.fromkeys(r for p in _as_the_paper(profile, paper) for r in profile_resources(p, sets)):
@@ -447,7 +452,7 @@ def _weights_of_rows(paper):
     for line, name in weights_of_rows(paper): where.setdefault(name, {}).update(dict.fromkeys(line["artefacts"].split("|")))
     for name, artefacts in where.items():
         if missing := _weights(name):
-            said, _, todo = missing.partition(": ")[2].partition(": ")
+            said, todo = _said_and_todo(missing)
             users = paper if "*" in artefacts else ", ".join(f"{paper}/{a}" for a in artefacts)
             yield "weights of rows", None, f"{said} (for rows of {users})", todo
 

@@ -26,9 +26,8 @@ from ..figures.frozen import record_frozen
 from ..figures.controls import read_controls
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
-from treekit.artefacts.build_cache import (
-    CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since, sources, tables_below, unchanged, write_record,
-    written)
+from .build_cache import CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since
+from .build_cache import sources, tables_below, unchanged, write_record, written
 from ..experiments.prompts import templates_of
 from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED

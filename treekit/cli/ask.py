@@ -171,10 +171,9 @@ def _changed(named, method, profile):
     usual = vars(method_with_examples(named, profile.data)[0])
     return [f"{k}={v}" for k, v in vars(method).items() if isinstance(v, (str, int, float)) and usual.get(k) != v]
 
-def _who(trace, asked, profile):
+def _who(trace, asked, store):
     "Model that replied, by the saved calls; with the requested model if it differs."
-    from treekit.experiments.costs import store_of
-    with store_of(profile) as store: replies = store.calls([key for node in trace.nodes for key in node.calls])
+    replies = store.calls([key for node in trace.nodes for key in node.calls])
     names = ", ".join(dict.fromkeys(c.model for c in replies.values() if c.model))
     return f"{names} (asked: {asked})" if names not in ("", asked) else asked
 
@@ -236,9 +235,8 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
     began = time.time()
     results = run({named: method}, asked, profile, corpora=over, progress=progress, about=about)
     [row] = results.rows
-    who = _who(row.trace, results.model, profile)
+    with store_of(profile) as store: who, charged = _who(row.trace, results.model, store), store.charges("ask", began)
     index, record = results.indexing.get((named, dataset)), row.record()
     why = "" if corpus or record["error"] else _unfounded(question, record["answer"], profile, over.get(dataset))
     if why: record |= dict(answer=NOT_FOUND, reply=record["answer"])
-    with store_of(profile) as store: charged = store.charges("ask", began)
     return Answer(record, row.trace, row.usage, who, results.corpora[dataset], index, row.stored, why, charged=charged)

@@ -104,9 +104,9 @@ def pack_command(file, what, profile, questions, n, seed, data, model, endpoint,
     """
     if questions and not what: raise UsageError("--only goes with artefacts: treekit cassette pack FILE PAPER/ARTEFACT --only …")
     from treekit.artefacts.cassette_packing import pack_run
-    from treekit.artefacts.catalog import assigned
-    given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
-    others = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | assigned(sets)
+    from treekit.artefacts.catalog import assigned, settled
+    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data)
+    given = {k: v for k, v in given.items() if v is not None}
     facts = pack_run(Path(file), what, profile, questions or "", given, others)
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")
     if what and facts["megabytes"] > 5: click.echo("more than 5 MB: --only N takes fewer questions", err=True)

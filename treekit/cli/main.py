@@ -233,7 +233,8 @@ def _outcome(tasks, folder, as_json):
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
-        for reason, n in t.reasons if not _named_already(t) else (): click.echo(f"    {n} × {printable(reason)}")
+        if _named_already(t): continue
+        for reason, n in t.reasons: click.echo(f"    {n} × {printable(reason)}")
     if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():  # a worker writes none
         click.echo(f"  {os.path.relpath(page)} has the verdicts")
     from treekit.artefacts.reproduce import worst

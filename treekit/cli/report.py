@@ -38,9 +38,10 @@ def report_command(what, out, cassette, doi, tables, profile, n, seed, data, mod
     the SHA-256 of each module, notebook, table and data file, and a checklist in the terms of ACM's badges and NeurIPS, each answer
     computed from the provenance; and the tables. It has no path and no host name. The cassette has questions and models' replies.
     """
-    from treekit.artefacts.catalog import assigned
+    from treekit.artefacts.catalog import assigned, settled
     from treekit.reports.report import ways_in_words, write_report
-    said = {k: v for k, v in dict(n=n, seed=seed, data=data, model=model, endpoint=endpoint).items() if v is not None} | assigned(sets)
+    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data)
+    said = {k: v for k, v in given.items() if v is not None} | others
     path = Path(out or f"{'-'.join(dict.fromkeys(w.strip('/').replace('/', '-') for w in what))}-report.zip")
     made = write_report(path, what, profile, tables and Path(tables), said, doi, cassette)
     answers = {a["asks"]: a["answer"] for a in made["checklist"]}

@@ -94,7 +94,7 @@ _WORDING = ("section", "statement", "quote", "note")  # fields of a claim that d
 
 def claim_hash(
     claim,  # a `treekit.figures.claims.Claim`
-    preset: str,  # ability of the run
+    preset: str = "strong",  # ability of the run
 ) -> str:  # 8 hex digits
     "Hash of what decides a claim's outcome in a run: its fields without their wording, the margins of claims, and the ability."
     return fingerprint({k: v for k, v in vars(claim).items() if k not in _WORDING}, frozen_margins()["claims"], vars(PRESETS[preset]))[:8]

@@ -7,19 +7,21 @@ __all__ = ['MEASURED', 'definition', 'MeasuredClaim', 'write_measured_claims', '
 
 # %% ../../nbs/16_figures/15_measured_claims.ipynb #3fdeba06
 import csv, functools
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import date
 from pathlib import Path
 
 from ..config import kit_path, root
 from ..core.fingerprints import fingerprint
 from .claims import TESTED_OUTCOMES, Claim, ClaimVerdict
+from .frozen import claim_hash
 from ..utils.atomic_write import write_whole
+from ..utils.sanitize import csv_text
 
 # %% ../../nbs/16_figures/15_measured_claims.ipynb #97bdb692
 def definition(claim: Claim) -> str:  # 12 hex digits
-    "Hash of a claim's sentence and of all that decides it."
-    return fingerprint(*astuple(replace(claim, section="", note="", quote="")))[:12]
+    "Hash of a claim's sentence and of all that decides it (`claim_hash`)."
+    return fingerprint(claim.statement, claim_hash(claim))[:12]
 
 # %% ../../nbs/16_figures/15_measured_claims.ipynb #de7a69d2
 MEASURED = ("data", "measured", "claims_corpora.csv")
@@ -52,17 +54,14 @@ def write_measured_claims(
     day: str = "",  # default: today
 ) -> Path:
     "Write the outcomes of the claims that were tested."
-    import io
-    path, out = Path(path or root().joinpath(*MEASURED)), io.StringIO(newline="")
+    path = Path(path or root().joinpath(*MEASURED))
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(f.name for f in fields(MeasuredClaim))
-    for v in verdicts:
-        if v.outcome not in TESTED_OUTCOMES or v.p is None: continue
+    def row(v):
         numbers = (f"{x:.6g}" for x in (v.difference, v.low, v.high, v.p, v.adjusted))
-        writer.writerow([v.claim.id, definition(v.claim), v.model, v.outcome, v.weakest, *numbers, v.n, corpora, each,
-                         day or date.today().isoformat(), command])
-    write_whole(path, out.getvalue())
+        return [v.claim.id, definition(v.claim), v.model, v.outcome, v.weakest, *numbers, v.n, corpora, each,
+                day or date.today().isoformat(), command]
+    tested = [v for v in verdicts if v.outcome in TESTED_OUTCOMES and v.p is not None]
+    write_whole(path, csv_text([[f.name for f in fields(MeasuredClaim)], *map(row, tested)]))
     return path
 
 def measured_claims(

@@ -230,14 +230,12 @@ class BatchTracker:
     async def _state(self, batch):
         """State of a batch; None if the server has lost it: it answers 404 for a while, and doesn't list the batch. A batch that is listed
         under another ID is adopted."""
-        missing_since = None
+        began = time.monotonic()
         while (state := await self.api.state(batch.id)) is None:
             if (other := await self.api.find(batch)) not in ("", batch.id):
                 self.journal.update(batch.name, id=other)
                 return await self.api.state(other)
-            now = time.monotonic()
-            missing_since = missing_since or now
-            if not other and now - missing_since > self.api.grace or now - missing_since > _RETRY_SECONDS: return None
+            if time.monotonic() - began > (_RETRY_SECONDS if other else self.api.grace): return None
             await asyncio.sleep(min(self.api.poll[1], self.api.grace / 4))
         return state
 
