@@ -58,7 +58,7 @@ def _power_note(v):
 
 def _corpora_note(v):
     "Note on the outcome over several corpora, where it was measured and one corpus leaves the claim open or has another outcome."
-    m = measured_claim(v) if v.outcome in TESTED_OUTCOMES else None
+    m = measured_claim(v)
     if not m or m.outcome == v.outcome != "inconclusive": return ""
     again = "inconclusive again" if m.outcome == v.outcome else m.outcome
     effect = f"{_short(m.difference)}{_interval(m.low, m.high)}" + ("" if m.contrast == v.weakest else f", {m.contrast}")
@@ -166,7 +166,7 @@ FIELDS_OF_CORPORA = ("corpora", "corpora_outcome", "corpora_difference", "corpor
 
 def _measured_fields(v):
     "Fields of a claim's outcome over several corpora in the CSV."
-    m = measured_claim(v) if v.outcome in TESTED_OUTCOMES else None
+    m = measured_claim(v)
     return [_plain(x) for x in (m.corpora, m.outcome, m.difference, m.low, m.high, m.q, m.n)] if m else [""] * len(FIELDS_OF_CORPORA)
 
 def _plain(value):
@@ -192,7 +192,7 @@ LONG_RUN = 2000  # questions per data set of a long run: twenty corpora with 100
 
 def _corpora_summary(verdicts):
     "Outcomes over several corpora of the claims that one corpus leaves open, and of the others."
-    found = [(v, m) for v in verdicts if v.outcome in TESTED_OUTCOMES and (m := measured_claim(v))]
+    found = [(v, m) for v in verdicts if (m := measured_claim(v))]
     if not found: return ""
     open_ = Counter(m.outcome for v, m in found if v.outcome == "inconclusive")
     others = [(v, m) for v, m in found if v.outcome != "inconclusive"]

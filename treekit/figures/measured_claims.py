@@ -82,6 +82,7 @@ def _read(path, changed):
 def measured_claim(
     v: ClaimVerdict,
     path: Path | None = None,
-) -> MeasuredClaim | None:  # None: not measured, with another model, or the claim has changed since
+) -> MeasuredClaim | None:  # None: not tested, not measured, with another model, or the claim has changed since
     "Outcome of a verdict's claim on several corpora."
+    if v.outcome not in TESTED_OUTCOMES: return None
     return measured_claims(path).get((v.claim.id, definition(v.claim), v.model))
