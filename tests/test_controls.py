@@ -19,7 +19,8 @@ from treekit.corpora.documents import build_tree
 from treekit.figures.controls import controls_note, failed_controls, read_controls
 from treekit.papers.comparison.controls import (
     CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, RandomRouter, RandomTree, control_outcome, controls_of, controls_on,
-    draw_paragraphs, gold_replies, random_places, with_tokens)
+    draw_paragraphs, gold_replies, random_decision, random_places, router_shares, with_tokens)
+from treekit.papers.rdr2.router import RST
 from treekit.papers.rdr2.routing_state import Group
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.experiments.run import run as run_methods
@@ -118,15 +119,40 @@ def test_random_trees_differ_from_the_syntax_tree():
     assert len(made) > 5
 
 
-def test_a_router_is_replaced_by_as_many_paragraphs_of_either_kind():
-    trees = [build_tree(name, [(1, "structure", "Life"), *((2, "content", f"{name}{i}") for i in range(4))]) for name in "ab"]
-    first = [[n.id for n in t.nodes if n.type == "content"][0] for t in trees]
-    groups = [Group(t, [Passage(t.title, t.title, "")], [((i,), 0.0)]) for t, i in zip(trees, first)]
-    for seed in range(5):
-        drawn = draw_paragraphs(groups, [[first[0], first[0] + 1, first[0] + 2], []], random.Random(seed))
-        assert len(set((g.tree.title, i) for g, i in drawn)) == 3
-        assert sum(i == g.places[0][0][0] for g, i in drawn) == 1  # one of those that were retrieved
-    assert draw_paragraphs(groups, [[], []], random.Random(0)) == []
+def documents(paragraphs=4):
+    "Two documents with two sections each."
+    def section(name): return [(1, "structure", name), *((2, "content", f"{name}{i}") for i in range(paragraphs))]
+    return [build_tree(name, [*section(f"{name} Life"), *section(f"{name} Work")]) for name in "ab"]
+
+
+def test_as_many_paragraphs_of_each_kind_are_drawn():
+    trees = documents()
+    nodes = [[n.id for n in t.nodes if n.type == "content"] for t in trees]
+    groups = [Group(t, [Passage(t.title, t.title, "")], [((own[0],), 0.0)]) for t, own in zip(trees, nodes)]
+    first = [set(own[:4]) for own in nodes]  # a retrieved paragraph is seen with its section
+    selected = [nodes[0][:2] + nodes[0][4:7], []]
+    drawn = [draw_paragraphs(groups, first, selected, random.Random(seed)) for seed in range(20)]
+    for of_one in drawn:
+        assert sum(map(len, of_one)) == 5
+        assert sum(nodes[at][0] in of_one[at] for at in (0, 1)) == 1  # retrieved
+        assert sum(i in first[at] for at in (0, 1) for i in of_one[at]) == 2  # with the one that is beside it
+    assert len({str(d) for d in drawn}) > 10 and any(d[1] for d in drawn)
+    assert draw_paragraphs(groups, first, [[], []], random.Random(0)) == [(), ()]
+
+
+def test_a_random_router_decides_by_its_shares_alone():
+    [tree, _] = documents(50)
+    rst = RST(tree, tree.content(tree.headings[1]))
+    def decided(share, expansions, question="q"):
+        return random_decision(RandomRouter(answer_share=share, expansions=expansions, drawn_for=question), rst)
+    assert decided(0, 0).answers == decided(0, 0).expands == () and decided(1, 0).answers == rst.visible
+    [expanded] = decided(0, 2).expands  # the other section is the only one that is closed
+    assert expanded not in (0, tree.headings[1]) and set(rst.visible).isdisjoint(tree.content(expanded))
+    found = [decided(.3, .5, f"q{i}") for i in range(200)]
+    assert len({d.answers for d in found}) > 100 and found[0] == decided(.3, .5, "q0")
+    assert abs(sum(len(d.answers) for d in found) / 200 / 50 - .3) < .03 and abs(sum(len(d.expands) for d in found) / 200 - .5) < .2
+    rules = RandomRouter(answer_share=.3, drawn_for="q").rules
+    assert rules.decide(rst, None) == rules.decide(rst, [("ANSWER", rst.visible[0], "")]) == decided(.3, 0)
 
 
 def test_shams_and_the_rows_without_have_the_same_evidence(tmp_path):
@@ -140,13 +166,20 @@ def test_shams_and_the_rows_without_have_the_same_evidence(tmp_path):
     for without, sham, method in rows("TreeRare", "hotpotqa"):
         phrases = [sorted(n.text for n in r.trace.nodes if n.kind == "phrase") for r in (without, sham, method)]
         assert phrases[0] == phrases[1] and len(phrases[1]) == len(phrases[2])
-    drew = []
+    assert made["TreeRare"].sham.handed_up == made["TreeRare"].without.handed_up == "descendants"
+    drew, base = [], made["RDR²"]
+    method = run_methods(dict(method=base.method), {"asqa": questions["asqa"]}, P, store=store).cells()["method", "asqa"]
+    shares = router_shares(method)
+    made["RDR²"] = base.on(questions["asqa"], method)
+    assert 0 < shares["answer_share"] < 1 and shares["expansions"] > 0
+    assert made["RDR²"].sham == RandomRouter(**vars(base.sham) | shares)
+    def paragraphs(read): return [line for p in read["passages"] for line in p["text"].split("\n") if not line.startswith("=")]
     for without, sham, method in rows("RDR²", "asqa"):
-        [plain], [routed], [real] = ([n.data for n in r.trace.nodes if n.kind == "question"] for r in (without, sham, method))
-        read = [line for p in routed["passages"] for line in p["text"].split("\n") if not line.startswith("=")]
-        assert sorted(p["text"] for p in plain["passages"]) == sorted(read)
-        assert len(read) == sum(len(n.data["answers"]) for n in method.trace.nodes if n.kind == "document")
-        drew.append(routed["passages"] != real["passages"])
+        [drawn], [routed], [real] = ([n.data for n in r.trace.nodes if n.kind == "question"] for r in (without, sham, method))
+        assert len(paragraphs(drawn)) == len(paragraphs(routed))
+        for r in (without, sham): assert r.usage.calls - r.usage.hits <= 1  # no router is asked
+        for read in (drawn, routed): assert all("=" in p["text"] for p in read["passages"])  # headings
+        drew.append(routed["passages"] not in (real["passages"], drawn["passages"]))
     assert any(drew)
 
 
@@ -203,7 +236,8 @@ def test_tokens_become_passages():
 
 def test_every_proposed_method_has_its_controls():
     P = setting("offline", 2, {})
-    made = [c.with_donors(("one?", "two?")) for c in controls_of(P)]
+    two = [Question(str(i), "demo", f"{i}?", ("a",)) for i in (1, 2)]
+    made = [c.on(two, []) for c in controls_of(P)]
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.method == c.oracle.of and c.without not in (c.method, c.sham) and c.sham.requires == c.oracle.requires

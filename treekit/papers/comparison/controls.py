@@ -5,14 +5,15 @@
 # %% auto #0
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
            'CONTRASTS', 'CONTROLS_LEGEND', 'ControlClient', 'random_places', 'RandomTree', 'RandomRouter',
-           'draw_paragraphs', 'GoldRetriever', 'ControlledMethod', 'gold_replies', 'QuestionAsPath', 'Controls',
-           'controls_of', 'controls_on', 'run_controls', 'with_tokens', 'tokens_used', 'passages_read',
-           'control_outcome', 'control_rows', 'control_scores']
+           'random_decision', 'draw_paragraphs', 'router_shares', 'GoldRetriever', 'ControlledMethod', 'gold_replies',
+           'QuestionAsPath', 'Controls', 'controls_of', 'controls_on', 'run_controls', 'with_tokens', 'tokens_used',
+           'passages_read', 'control_outcome', 'control_rows', 'control_scores']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import asyncio
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -21,15 +22,15 @@ from typing import Any, Literal
 from ...config import Profile, UsageError, choose
 from ...core.method import Context, Prediction, configure, keyed_completions, requirements_of, settings
 from ...core.prompts import Completion
-from ...core.types import Passage, Question
+from ...core.types import Question
 from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ..arise.states import GUESS, VERIFY
 from .evaluation import entrants, qualities, why_not
 from ...figures.controls import FAILS, HARMS, HOLDS, NOT_SHOWN, SHOWN, WORSE
-from ..rdr2.method import RDR2, routed_passages
-from ..rdr2.router import RST
-from ..rdr2.routing_state import Route, RoutingStep, grouped
+from ..rdr2.method import RDR2, first_steps, routed_passages
+from ..rdr2.router import ROUTE, RST, Decision, expandable
+from ..rdr2.routing_state import PaperRules, Route, RoutingStep, grouped
 from ...baselines.chainrag import NativeRAG
 from ...baselines.revising import RetrieveAndRead
 from ...baselines.subquestions import NAVIGATE
@@ -148,36 +149,68 @@ class RandomTree(TreeRare):
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ccd8ffe0
 @dataclass(frozen=True)
 class RandomRouter(RDR2):
-    "RDR² with as many randomly drawn paragraphs as its router selects."
-    plain: bool = False  # each paragraph is a passage of its own, without headings, in random order
+    "RDR² with a router that answers and expands at random."
+    answer_share: float = 0.0  # probability of a visible paragraph to be answered
+    expansions: float = 0.0  # expected number of expanded headings of a step
+    steps: bool = True  # False: as many paragraphs of each kind, drawn at once
+    drawn_for: str = ""  # id of the question, a part of the seed
+
+    @property
+    def rules(self) -> PaperRules:
+        "As RDR², with random decisions."
+        rules = copy(super().rules)
+        rules.decide = lambda rst, behaviours: random_decision(self, rst)
+        return rules
 
     async def _evidence(self, question, hits, context, root):
-        "Drawn paragraphs. The router is asked, because the number of its selections is needed."
-        await super()._evidence(question, hits, context, root)
+        "Routed passages of the reader. No model is asked to route."
+        given = {prompt.name: [] for prompt in ROUTE.values()}
+        other = context.with_clients(lambda client: ControlClient(client, question.question.strip(), given=given))
+        passages = await super(RandomRouter, replace(self, drawn_for=question.id))._evidence(question, hits, other, root)
+        if self.steps: return passages
         groups, _ = await asyncio.to_thread(grouped, hits, context.documents, self.rules)
         selected = [n.data["answers"] for n in context.trace.nodes if n.kind == "document"]
-        drawn = draw_paragraphs([g for g in groups if g.tree], selected, random.Random(question.id))
-        if self.plain:
-            without_document = [p for g in groups if not g.tree for p in g.passages]
-            return [*without_document, *(Passage(g.tree.id, g.tree.title, g.tree[i].text) for g, i in drawn)]
-        def route(group): return Route(group, [RoutingStep(RST(group.tree, ()), (), answers=tuple(i for g, i in drawn if g is group))])
-        return routed_passages(self, groups, [route(g) for g in groups if g.tree])
+        inside = [g for g in groups if g.tree]
+        first = [{i for step in first_steps(self, question, g) for i in step.rst.visible} for g in inside]
+        drawn = draw_paragraphs(inside, first, selected, random.Random(question.id))
+        routes = [Route(g, [RoutingStep(RST(g.tree, ()), (), answers=nodes)]) for g, nodes in zip(inside, drawn)]
+        return routed_passages(self, groups, routes)
+
+def random_decision(
+    method: RandomRouter,
+    rst: RST,  # input of a step
+) -> Decision:
+    "Visible paragraphs and closed headings at random, the same for a question's subtree in every run."
+    rng = random.Random(f"{method.drawn_for} {rst.tree.id or rst.tree.title} {rst.visible}")
+    closed = [h for h in rst.tree.headings if not expandable(rst, h)[1]]
+    answers = tuple(i for i in rst.visible if rng.random() < method.answer_share)
+    expands = [h for h in closed if rng.random() * len(closed) < method.expansions]
+    return Decision(answers, tuple(rng.sample(expands, len(expands))), (), {})
 
 def draw_paragraphs(
     groups: list,  # documents with their retrieved passages
-    selected: list[list[int]],  # content nodes that a router selected in each of them
+    first: list[set[int]],  # content nodes that are visible in the first steps of each
+    selected: list[list[int]],  # content nodes that were selected in each
     rng: random.Random,
-) -> list[tuple]:  # (group, content node), in random order
-    "As many of the retrieved paragraphs, and as many of the others of their documents, as a router selected."
-    drawn = []
-    for was_retrieved in (True, False):
-        def of_kind(group, nodes):
-            retrieved = {i for places, _ in group.places for i in places}
-            return [i for i in nodes if (i in retrieved) == was_retrieved]
-        count = sum(len(of_kind(g, nodes)) for g, nodes in zip(groups, selected))
-        pool = [(g, i) for g in groups for i in of_kind(g, [n.id for n in g.tree.nodes if n.type == "content"])]
-        drawn += rng.sample(pool, count)
-    return rng.sample(drawn, len(drawn))
+) -> list[tuple[int, ...]]:  # content nodes of each document
+    "As many of the retrieved paragraphs, of those visible beside them, and of all others as were selected."
+    def kind(at, node): return any(node in places for places, _ in groups[at].places), node in first[at]
+    pool, drawn = {}, [[] for _ in groups]
+    for at, g in enumerate(groups):
+        for n in g.tree.nodes:
+            if n.type == "content": pool.setdefault(kind(at, n.id), []).append((at, n.id))
+    for of_kind, count in sorted(Counter(kind(at, i) for at, nodes in enumerate(selected) for i in nodes).items()):
+        for at, i in rng.sample(pool[of_kind], count): drawn[at].append(i)
+    return [tuple(sorted(nodes)) for nodes in drawn]
+
+def router_shares(
+    rows: list,  # of an `RDR2` on a data set
+) -> dict[str, float]:  # answer_share, expansions
+    "How often a router answers a visible paragraph, and how many headings it expands in a step."
+    steps = [n.data for r in rows for n in r.trace.nodes if n.kind == "routing"]
+    visible = sum(len(s["lit"]) for s in steps)
+    return dict(answer_share=sum(len(s["answers"]) for s in steps) / max(1, visible),
+                expansions=sum(len(s["expands"]) for s in steps) / max(1, len(steps)))
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #01928936
 class GoldRetriever:
@@ -262,9 +295,13 @@ class Controls:
     oracle: ControlledMethod
     plain: Any  # one search and one prompt; its `top_k` becomes the method's number of passages, or uses its tokens
 
-    def with_donors(self, donors: tuple[str, ...]) -> "Controls":
-        "The same with questions for the sham."
-        return replace(self, sham=replace(self.sham, donors=donors)) if isinstance(self.sham, ControlledMethod) else self
+    def on(self, questions: list[Question], rows: list) -> "Controls":
+        "The same for a data set: with donors among its questions, or with the shares of the router in the method's rows."
+        if isinstance(self.sham, ControlledMethod):
+            return replace(self, sham=replace(self.sham, donors=tuple(q.question.strip() for q in questions[:DONORS])))
+        if not isinstance(self.sham, RandomRouter): return self
+        shares = router_shares(rows)
+        return replace(self, sham=replace(self.sham, **shares), without=replace(self.without, **shares))
 
     @property
     def rows(self) -> dict[str, Any]:  # role -> method
@@ -283,7 +320,8 @@ def controls_of(
     own = {e.paper: e.method for e in entrants(P).values() if e.proposed}
     def sham(paper, *prompts): return ControlledMethod(own[paper], "other question", tuple(p.name for p in prompts))
     def oracle(paper, *planning): return ControlledMethod(own[paper], "gold", tuple(p.name for p in planning))
-    tree, toq, rdr2, paths = settings(own["TreeRare"]), own["Tree-of-Question"], settings(own["RDR²"]), (GENERATE, NAVIGATE)
+    tree, toq, rdr2 = settings(own["TreeRare"]) | dict(handed_up="descendants"), own["Tree-of-Question"], settings(own["RDR²"])
+    paths = GENERATE, NAVIGATE
     decompose, respond = ([TOQ_PROMPTS[part, lang] for lang in ("ko", "en")] for part in ("decompose", "respond"))
     return [
         Controls("TreeRare", "syntax tree", MULTI_HOP, RandomTree(**tree, nested=False), own["TreeRare"], RandomTree(**tree),
@@ -295,7 +333,7 @@ def controls_of(
                  sham("ARISE", GUESS, VERIFY), oracle("ARISE"), RetrieveAndRead()),
         Controls("SEARCH-R", "reasoning path", MULTI_HOP, QuestionAsPath(**settings(own["SEARCH-R"])), own["SEARCH-R"],
                  replace(sham("SEARCH-R", *paths), ends_with_question=True), oracle("SEARCH-R", *paths), NativeRAG()),
-        Controls("RDR²", "router", ("asqa", "qampari"), RandomRouter(**rdr2, plain=True), own["RDR²"], RandomRouter(**rdr2),
+        Controls("RDR²", "router", ("asqa", "qampari"), RandomRouter(**rdr2, steps=False), own["RDR²"], RandomRouter(**rdr2),
                  oracle("RDR²"), replace(own["RDR²"], routing=False)),
     ]
 
@@ -325,9 +363,10 @@ def run_controls(
     "Run a paper's method, its sham, its oracle, and the method without its component."
     parts = []
     for d in controls.datasets:
-        donors = tuple(q.question.strip() for q in questions[d][:DONORS])
-        found = run(controls.with_donors(donors).rows, {d: questions[d]}, P, **session)
+        found = run({"method": controls.method}, {d: questions[d]}, P, **session)
         method = found.cells()["method", d]
+        rows = {role: m for role, m in controls.on(questions[d], method).rows.items() if role != "method"}
+        others = run(rows, {d: questions[d]}, P, **session)
         k, budget = max(1, round(passages_read(method))), tokens_used(method)
         plain = run({PLAIN: configure(controls.plain, top_k=k)}, {d: questions[d]}, P, **session)
         n, used = k, tokens_used(plain.cells()[PLAIN, d])
@@ -336,7 +375,7 @@ def run_controls(
             longer = run({TOKENS: configure(controls.plain, top_k=n)}, {d: questions[d]}, P, **session)
             used = tokens_used(longer.cells()[TOKENS, d])
             if used >= TOKEN_SHARE * budget or n == MOST_PASSAGES: break
-        parts += [found, plain, longer]
+        parts += [found, others, plain, longer]
     return joined(*parts)
 
 TOKEN_TRIES, TOKEN_SHARE = 3, .85  # the plain reader gets more passages until it has this share of the method's tokens
@@ -416,8 +455,8 @@ def control_scores(
     return made
 
 CONTROLS_LEGEND = (
-    "Sham: the component has no information about the question: another question's plan or risk, phrases at random places, or as many "
-    "randomly drawn paragraphs as the router selects. Without: a row without the component that has the same evidence about the question. "
+    "Sham: the component has no information about the question: another question's plan or risk, phrases at random places, or a router "
+    "that answers and expands at random. Without: a row without the component that has the same evidence about the question. "
     "A sham that is better than it fails as a negative control; one that is worse harms. As many passages: one search and one prompt with "
     "as many passages as the method. As many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus "
     "has passages that match. Oracle: gold passages, and gold sub-questions for planners; an oracle that is not better than the method "
