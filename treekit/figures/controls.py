@@ -15,6 +15,8 @@ HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN, WORSE = "holds", "fails", "harms", "shown
 
 def _points(row): return f"{float(row['effect']):+.1f} points".replace("-", "−")
 
+def _interval(row): return f"({float(row['low']):.1f} to {float(row['high']):.1f})".replace("-", "−")
+
 def failed_controls(
     rows: list[dict],  # paper, contrast, outcome, effect in points
 ) -> str:  # for a caption; empty: none
@@ -33,10 +35,10 @@ def read_controls(
 def controls_note(
     rows: list[dict],  # from `read_controls`
 ) -> str:  # for a caption; empty: no run
-    "Sentences that say which controls failed, which shams had an effect, and where the component or a gain at equal cost was not shown."
+    "Sentences on controls that failed, shams with and without an effect (its 95 % interval in points), and gains that were not shown."
     if not rows: return ""
     sentences = {
-        ("sham", HOLDS): "The sham of {} has no effect.",
+        ("sham", HOLDS): "No effect of the sham is shown (95 % interval in points): {}.",
         ("sham", HARMS): "The sham of {} does harm, so that the method's lead over it overstates the component.",
         ("component", NOT_SHOWN): "Not shown is a difference to the sham for {}.",
         ("passages", NOT_SHOWN): "Not shown is a gain at equal passages for {}.",
@@ -45,7 +47,9 @@ def controls_note(
         ("passages", WORSE): "Worse at equal passages: {}.",
         ("tokens", WORSE): "Worse at equal tokens: {}.",
     }
-    def named(row): return f"{row['paper']} ({_points(row)})" if row["outcome"] == HARMS else row["paper"]
+    def named(row):
+        if row["outcome"] == HARMS: return f"{row['paper']} ({_points(row)})"
+        return f"{row['paper']} {_interval(row)}" if row["contrast"] == "sham" else row["paper"]
     papers = {at: ", ".join(dict.fromkeys(named(r) for r in rows if (r["contrast"], r["outcome"]) == at)) for at in sentences}
     said = [*filter(None, [failed_controls(rows)]), *(text.format(papers[at]) for at, text in sentences.items() if papers[at])]
     return f"Controls (across/controls): {' '.join(said)}" if said else ""
