@@ -201,9 +201,10 @@ def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
         ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "worse"), ("B", "oracle", "holds"), ("B", "sham", "harms"),
         ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "tokens", "shown")]]
     said = controls_note(rows)
-    for sentence in ("Controls that fail: A (sham, +2.0 points).",
-                     "No effect of the sham is shown (95 % interval in points): C (−1.3 to 3.0).", "The sham of B (+2.0 points) does harm, so that the method's lead", "Not shown is a gain at equal tokens for A.",
-                     "Worse than the sham: C.", "Worse at equal tokens: B."):
+    for sentence in ("Controls that fail: A (sham, +2.0 points).", "Not shown is a gain at equal tokens for A.",
+                     "No effect of the sham is shown (95 % interval in points): C (−1.3 to 3.0).",
+                     "The sham of B (+2.0 points) does harm, so that the method's lead", "Worse than the sham: C.",
+                     "Worse at equal tokens: B."):
         assert sentence in said
     assert controls_note([]) == controls_note(rows[-1:]) == ""
 
