@@ -8,7 +8,7 @@ __all__ = ['HANDLERS', 'AgentPath']
 # %% ../../../nbs/11_models/2_simulated/12_agents.ipynb #9fba6f7e
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ...core.types import Passage
 from .knowledge import NOT_KNOWN, canonical
@@ -90,7 +90,11 @@ def _telling(w, kind, relation):
     words = ([word for piece in pieces for word in re.findall(r"\b[a-z]{4,}\b", piece)] for pieces in told)
     return tuple(dict.fromkeys(max(own, key=len) for own in words if own))
 
-def _decided(call: TaskCall, long: bool, searches: bool) -> dict:
+def _act(
+    call: TaskCall,
+    long: bool = False,  # all readings are wanted
+    searches: bool = False,  # on passages; False: on a wiki
+) -> dict:
     "Next action."
     walk = _walked(call.get("steps"))
     reasoner = call.reasoner(walk.documents, recalls=False)
@@ -139,22 +143,6 @@ def _more_readings(call, reasoner, walk):
     kept = [e for e in left if noticed(e)]
     return [Of(call.query.relation, call.words.thing(e)) for e in kept] if isinstance(call.query, Of) else []
 
-def _act(call: TaskCall) -> dict:
-    "Action on a wiki."
-    return _decided(call, False, False)
-
-def _act_ambiguous(call: TaskCall) -> dict:
-    "Action on a wiki, for all readings."
-    return _decided(call, True, False)
-
-def _act_search(call: TaskCall) -> dict:
-    "Action on passages."
-    return _decided(call, False, True)
-
-def _act_search_ambiguous(call: TaskCall) -> dict:
-    "Action on passages, for all readings."
-    return _decided(call, True, True)
-
 # %% ../../../nbs/11_models/2_simulated/12_agents.ipynb #61e674ed
 def _value_path(call: TaskCall) -> int:  # 1 to 10
     "Value of a path."
@@ -168,5 +156,6 @@ def _value_path(call: TaskCall) -> int:  # 1 to 10
         share = uniform("any value", call.question, call.get("steps"))
     return max(1, min(10, round(10 * share)))
 
-HANDLERS = dict(act=_act, act_ambiguous=_act_ambiguous, act_search=_act_search, act_search_ambiguous=_act_search_ambiguous,
-                value_path=_value_path)  # task -> function of a call
+HANDLERS = dict(  # task -> function of a call
+    act=_act, act_ambiguous=partial(_act, long=True), act_search=partial(_act, searches=True),
+    act_search_ambiguous=partial(_act, long=True, searches=True), value_path=_value_path)
