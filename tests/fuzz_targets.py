@@ -337,13 +337,6 @@ def read_dump(value):
             assert not made.reason.startswith("failed: Recursion"), made.reason
 
 
-def read_articles(value):
-    from treekit.corpora.lookup import read_documents
-
-    for tree in read_documents(written(*value)).trees:
-        tree.to_text()
-
-
 # --- cassettes
 
 HOSTILE = """CREATE TRIGGER t AFTER INSERT ON ledger BEGIN INSERT INTO ledger SELECT * FROM ledger; END
@@ -548,23 +541,10 @@ def read_records_file(path):
     unchanged(record, dict(code="x"), {"a.csv": "x"}, "s")
 
 
-def read_written_table(data):
-    from treekit.figures.cells import read_cells
-
-    written("table.csv", data)
-    read_cells(folder(), "table")
-
-
 def read_annotation_file(path):
     from treekit.analysis.outcomes import read_annotations
 
     read_annotations([path], complete=False)
-
-
-def read_votes_file(path):
-    from treekit.analysis.human_eval import read_votes
-
-    read_votes([path], complete=False)
 
 
 def read_tree_text(text):

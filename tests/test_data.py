@@ -28,61 +28,27 @@ def put(tmp_path):
 # -- formats (made up; the shapes are the datasets')
 
 SHAPES = {
-    "hotpotqa": {
-        "_id": "h",
-        "question": "Q?",
-        "answer": "Venn",
-        "type": "bridge",
-        "level": "hard",
-        "supporting_facts": [["A &amp; B", 1]],
-        "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]],
-    },
-    "2wiki": {
-        "_id": "w",
-        "question": "Q?",
-        "answer": "Venn",
-        "type": "bridge_comparison",
-        "supporting_facts": [["A", 0]],
-        "evidences": [["A", "father", "Venn"]],
-        "context": [["A", ["Venn."]]],
-    },
-    "musique": {
-        "id": "3hop1__1_2_3",
-        "question": "Q?",
-        "answer": "Venn",
-        "answer_aliases": ["O. Venn"],
-        "answerable": True,
-        "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
-        "question_decomposition": [
-            {"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0},
-            {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None},
-        ],
-    },
-    "ambigdocs": {
-        "question": "Q?",
-        "disambig_entity": ["Osk (town)", "Osk (ship)"],
-        "gold_answers": ["12", "1931"],
-        "wrong_answers": ["13"],
-        "documents": [{"text": "Osk has 12.", "type": "correct", "answer": "12"}, {"text": "Noise.", "type": "noise", "answer": "unknown"}],
-    },
-    "asqa": {
-        "ambiguous_question": "Q?",
-        "qa_pairs": [{"context": "No context provided", "question": "Q, the town?", "short_answers": ["12", "twelve"], "wikipage": "Osk"}],
-        "wikipages": [{"title": "Osk", "url": "u"}],
-        "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}],
-    },
+    "hotpotqa": {"_id": "h", "question": "Q?", "answer": "Venn", "type": "bridge", "level": "hard", "supporting_facts": [["A &amp; B", 1]],
+                 "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]]},
+    "2wiki": {"_id": "w", "question": "Q?", "answer": "Venn", "type": "bridge_comparison", "supporting_facts": [["A", 0]],
+              "evidences": [["A", "father", "Venn"]], "context": [["A", ["Venn."]]]},
+    "musique": {"id": "3hop1__1_2_3", "question": "Q?", "answer": "Venn", "answer_aliases": ["O. Venn"], "answerable": True,
+                "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
+                "question_decomposition": [{"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0},
+                                           {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None}]},
+    "ambigdocs": {"question": "Q?", "disambig_entity": ["Osk (town)", "Osk (ship)"], "gold_answers": ["12", "1931"],
+                  "wrong_answers": ["13"],
+                  "documents": [{"text": "Osk has 12.", "type": "correct", "answer": "12"},
+                                {"text": "Noise.", "type": "noise", "answer": "unknown"}]},
+    "asqa": {"ambiguous_question": "Q?",
+             "qa_pairs": [{"context": "No context provided", "question": "Q, the town?", "short_answers": ["12", "twelve"],
+                           "wikipage": "Osk"}],
+             "wikipages": [{"title": "Osk", "url": "u"}],
+             "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}]},
     "qampari": {"id": "1__simple__dev", "question": "Q?", "answers": [["A", "Aa"], ["B"]], "answer": "A, B"},
     "eli5": {"question": "Why?", "question_ctx": "", "answer": "Because.", "claims": ["One.", "Two.", "Three."]},
-    "strategyqa": {
-        "qid": "s",
-        "term": "Osk",
-        "description": "town",
-        "question": "Is it?",
-        "answer": False,
-        "facts": ["f"],
-        "decomposition": ["d?", "Is #1?"],
-        "evidence": [],
-    },
+    "strategyqa": {"qid": "s", "term": "Osk", "description": "town", "question": "Is it?", "answer": False, "facts": ["f"],
+                   "decomposition": ["d?", "Is #1?"], "evidence": []},
 }
 
 
@@ -123,46 +89,17 @@ def test_asqa_file_holds_its_splits(put):
 
 
 def test_ambigdocs_own_format(put):
-    put(
-        "ambigdocs_dev.json",
-        json.dumps(
-            [
-                {
-                    "qid": 7,
-                    "ambiguous_entity": "Osk",
-                    "question": "Q?",
-                    "documents": [
-                        {"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
-                        {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"},
-                    ],
-                }
-            ]
-        ),
-    )
+    documents = [{"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
+                 {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"}]
+    put("ambigdocs_dev.json", json.dumps([{"qid": 7, "ambiguous_entity": "Osk", "question": "Q?", "documents": documents}]))
     q, = load("ambigdocs", put.folder)
     assert q.id == "ambigdocs-7" and q.answers == ("12", "1931") and len(q.supporting) == 2
 
 
 def test_korquad(put):
-    put(
-        "KorQuAD_v1.0_dev.json",
-        json.dumps(
-            {
-                "version": "v",
-                "data": [
-                    {
-                        "title": "시_계",
-                        "paragraphs": [
-                            {
-                                "context": "오토가 시계를 고친다.",
-                                "qas": [{"id": "k", "question": "누가 고치나?", "answers": [{"text": "오토", "answer_start": 0}]}],
-                            }
-                        ],
-                    }
-                ],
-            }
-        ),
-    )
+    asked = {"id": "k", "question": "누가 고치나?", "answers": [{"text": "오토", "answer_start": 0}]}
+    page = {"title": "시_계", "paragraphs": [{"context": "오토가 시계를 고친다.", "qas": [asked]}]}
+    put("KorQuAD_v1.0_dev.json", json.dumps({"version": "v", "data": [page]}))
     q, = load("korquad", put.folder)
     assert q.lang == "ko" and q.answers == ("오토",) and q.paragraphs[0].title == "시 계"
 

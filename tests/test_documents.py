@@ -21,22 +21,8 @@ from treekit.synthetic.generate import SyntheticWiki
 
 ARTICLES = ("real:articles_freshwiki", "real:articles_ambigqa_wiki", "twin:articles_freshwiki")
 hard = st.text(max_size=40) | st.sampled_from(
-    [
-        "3: three",
-        "\t4: four\n\t\t5: five",
-        "==A==",
-        "===",
-        "= =",
-        "\\n",
-        "\\",
-        "\\\\n=",
-        "* item",
-        "0: 0",
-        "a\r\nb\x0b\x85c\u2028d",
-        "[ANSWER] 3: x",
-        " ",
-        "",
-    ]
+    ["3: three", "\t4: four\n\t\t5: five", "==A==", "===", "= =", "\\n", "\\", "\\\\n=", "* item", "0: 0", "a\r\nb\x0b\x85c\u2028d",
+     "[ANSWER] 3: x", " ", ""]
 )
 rows = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(("structure", "content")), hard), max_size=30)
 
@@ -254,39 +240,9 @@ def test_headings_that_jump():
 @given(
     st.lists(
         st.sampled_from(
-            [
-                "{{",
-                "}}",
-                "[[",
-                "]]",
-                "{|",
-                "|}",
-                "\n|-\n",
-                "\n| ",
-                "\n! ",
-                "'''",
-                "<ref>",
-                "</ref>",
-                "<ref name=a/>",
-                "<!--",
-                "-->",
-                "\n== A ==\n",
-                "\n=== B",
-                "\n* ",
-                "\n## ",
-                "\n; ",
-                "word ",
-                "File:",
-                "|",
-                "<table>",
-                "<tr>",
-                "<li>",
-                "<nowiki>",
-                "&amp;",
-                "&#xd800;",
-                "https://a.b ",
-                "\n\n",
-            ]
+            ["{{", "}}", "[[", "]]", "{|", "|}", "\n|-\n", "\n| ", "\n! ", "'''", "<ref>", "</ref>", "<ref name=a/>", "<!--", "-->",
+             "\n== A ==\n", "\n=== B", "\n* ", "\n## ", "\n; ", "word ", "File:", "|", "<table>", "<tr>", "<li>", "<nowiki>", "&amp;",
+             "&#xd800;", "https://a.b ", "\n\n"]
         ),
         max_size=40,
     ).map("".join)
@@ -300,33 +256,8 @@ def test_any_wikitext_gives_a_tree_or_a_reason(text):
 @given(
     st.lists(
         st.sampled_from(
-            [
-                "<p>",
-                "</p>",
-                "<h2>",
-                "</h2>",
-                "<h5>A",
-                "<ul>",
-                "</ul>",
-                "<li>",
-                "<table>",
-                "</table>",
-                "<tr>",
-                "<td>",
-                "<th>",
-                "<caption>",
-                "<!--",
-                "-->",
-                "word ",
-                "<br>",
-                "<script>",
-                "</script>",
-                "&amp;",
-                "<div class='navbox'>",
-                "</div>",
-                "<",
-                ">",
-            ]
+            ["<p>", "</p>", "<h2>", "</h2>", "<h5>A", "<ul>", "</ul>", "<li>", "<table>", "</table>", "<tr>", "<td>", "<th>", "<caption>",
+             "<!--", "-->", "word ", "<br>", "<script>", "</script>", "&amp;", "<div class='navbox'>", "</div>", "<", ">"]
         ),
         max_size=30,
     ).map("".join)

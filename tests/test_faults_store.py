@@ -222,11 +222,8 @@ def killed(server, tmp_path, kills, n):
     return sum(again.values()) - n
 
 
-def test_killed_five_times_among_three_processes(server, tmp_path): killed(server, tmp_path, 5, 150)
-
-
-@pytest.mark.slow
-def test_killed_fifty_times_among_three_processes(server, tmp_path): print(killed(server, tmp_path, 50, 1200), "asked twice")
+@pytest.mark.parametrize("kills, n", [(5, 150), pytest.param(50, 1200, marks=pytest.mark.slow)])
+def test_killed_among_three_processes(server, tmp_path, kills, n): print(killed(server, tmp_path, kills, n), "asked twice")
 
 
 SCRIPT = """

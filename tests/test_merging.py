@@ -4,7 +4,7 @@ import os, random, shutil, signal, subprocess, sys, time
 import pytest
 
 from treekit.config import UsageError
-from treekit.store.single_flight import claim
+from treekit.store.single_flight import claim_soon
 from treekit.core.prompts import Completion, Prompt
 from treekit.store.store_merge import Merged, merge_stores, unmerged
 from treekit.core.output_parsers import TEXT
@@ -78,7 +78,7 @@ def test_leases_stay_and_those_of_what_came_are_gone(tmp_path):
     part = fill(tmp_path / "part.sqlite", ["a"])
     [a], [b] = (keys(ASKED(question=q), "m", "http://here/v1") for q in "ab")
     with Store(tmp_path / "into.sqlite") as store, Store(part) as other:
-        async def main(): return claim(store, [a, b]), claim(other, [b])
+        async def main(): return claim_soon(store, [a, b]).result(), claim_soon(other, [b]).result()
         assert asyncio.run(main()) == ([a, b], [b])
         merge_stores(store.path, [part])
         assert store.query("SELECT key FROM leases") == [(b,)]

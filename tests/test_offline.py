@@ -32,6 +32,8 @@ LAMP = [
     Passage("4", "Harbour (film)", "Harbour is a 1940 Norwegian drama film directed by Jon Berg."),
     Passage("5", "Jon Berg", "Jon Berg (2 March 1899 – 1 May 1971) was a Norwegian film director and the father of the singer Eva Berg."),
 ]
+TWINS = [Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
+         Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961.")]
 
 
 def complete(request): return asyncio.run(ExtractiveClient().complete(request))
@@ -134,11 +136,7 @@ def test_subanswers_stand_alone():
 
 
 def test_all_readings_of_an_ambiguous_question():
-    twins = [
-        Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
-        Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961."),
-    ]
-    said = answer_ambiguous("When was Mira Voss born?", twins)["answer"]
+    said = answer_ambiguous("When was Mira Voss born?", TWINS)["answer"]
     assert "1890" in said and "1961" in said and "(chemist)" in said
 
 
@@ -151,11 +149,7 @@ def test_compared_values_and_namesakes_reach_the_final_answer():
     said = subanswers(subquestions(question, question), houses)
     assert "1678" in said and "1797" in said
     assert answer(question, [f"{question}: {said}"])["answer"] == "Voss Institute"
-    twins = [
-        Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
-        Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961."),
-    ]
-    evidence = [f"Mira Voss: {subanswers(['When was Mira Voss born?'], twins)}"]
+    evidence = [f"Mira Voss: {subanswers(['When was Mira Voss born?'], TWINS)}"]
     assert {p.title for p in pages(evidence)} == {"Mira Voss (director)", "Mira Voss (chemist)"}
     long = answer_ambiguous("When was Mira Voss born?", evidence)["answer"]
     assert "1890" in long and "1961" in long

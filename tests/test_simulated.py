@@ -274,16 +274,8 @@ def test_samples_share_most_errors():
 def test_a_sample_differs_only_where_it_is_sampled():
     chat, q = SimulatedClient("small"), SyntheticWiki().questions("bridge", 12)
     def texts(temperature):
-        return [
-            len(
-                {
-                    c.text
-                    for c in asyncio.run(chat.complete(THINK(question=x.question, documents=x.paragraphs, n=8, temperature=temperature)))
-                }
-            )
-            for x in q
-        ]
-
+        requests = [THINK(question=x.question, documents=x.paragraphs, n=8, temperature=temperature) for x in q]
+        return [len({c.text for c in asyncio.run(chat.complete(r))}) for r in requests]
     assert set(texts(0)) == {1} and max(texts(.7)) > 1
 
 

@@ -304,28 +304,8 @@ def test_names_in_questions_mean_one_thing(asked, facts):
         where = q.meta["query"]["where"]
         for v in {s for s, r, o in where if r == "name" and s != "?t"}:
             if any(o == v for s, r, o in where): continue  # named only to say where something else is
-            about, size = [v], 0
-            while len(about) != size:
-                size = len(about)
-                about += [
-                    o
-                    for s, r, o in where
-                    if s in about
-                    and isinstance(o, str)
-                    and o.startswith("?")
-                    and r in ("country", "seat")
-                    and any(x == o and y == "name" for x, y, _ in where)
-                    and o not in about
-                ]
-            said = [
-                p
-                for p in where
-                if p[0] == v
-                and (
-                    p[1] in ("name", "kind", "occupation", "released.year", "year", "field")
-                    and not (isinstance(p[2], str) and p[2].startswith("?"))
-                )
-            ]
+            def describes(r, o): return r in ("name", "kind", "occupation", "released.year", "year", "field") and not str(o).startswith("?")
+            said = [(s, r, o) for s, r, o in where if s == v and describes(r, o)]
             assert facts.solve(v, said), q.question
 
 

@@ -12,17 +12,8 @@ asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
 # what takes long to import
 processes.set_forkserver_preload(
-    [
-        "openai.types.chat",
-        "httpx2",
-        "httpcore2",
-        "pandas",
-        "treekit.core.prompts",
-        "treekit.store.run_store",
-        "treekit.experiments.run",
-        "treekit.figures.verdicts",
-        "treekit.retrieval.dense",
-    ]
+    ["openai.types.chat", "httpx2", "httpcore2", "pandas", "treekit.core.prompts", "treekit.store.run_store", "treekit.experiments.run",
+     "treekit.figures.verdicts", "treekit.retrieval.dense"]
 )
 
 

@@ -44,17 +44,21 @@ class Article:
             yield from section.paragraphs
             stack += section.sections[::-1]
 
+    def rows(self) -> Iterator[tuple[int, str, str]]:
+        "Depth (from 1), type (\"structure\" or \"content\") and text of the headings and paragraphs, in order."
+        stack = [(s, 1) for s in reversed(self.sections)]
+        while stack:
+            section, depth = stack.pop()
+            if section.heading: yield depth, "structure", section.heading
+            for p in section.paragraphs: yield depth + bool(section.heading), "content", p.passage.text
+            stack += [(s, depth + 1) for s in reversed(section.sections)]
+
     def lines(
         self,
         heading: Callable,  # a heading and its depth (from 2) -> a line
     ):  # yields str
         "Headings and paragraphs in order, as lines of a markup language."
-        def inside(sections, depth):
-            for s in sections:
-                if s.heading: yield heading(s.heading, depth)
-                yield from (p.passage.text for p in s.paragraphs)
-                yield from inside(s.sections, depth + 1)
-        return inside(self.sections, 2)
+        return (heading(text, depth + 1) if type == "structure" else text for depth, type, text in self.rows())
 
     @property
     def text(self) -> str:

@@ -269,20 +269,11 @@ def _sections(record, where):
         stack += [(s, depth + 1) for s in reversed(below)]
 
 # %% ../../nbs/06_corpora/04_documents.ipynb #1ec75736
-def _article(article):
-    "Rows of a synthetic article."
-    stack = [(s, 1) for s in reversed(article.sections)]
-    while stack:
-        section, depth = stack.pop()
-        if section.heading: yield depth, "structure", section.heading
-        for p in section.paragraphs: yield depth + bool(section.heading), "content", p.passage.text
-        stack += [(s, depth + 1) for s in reversed(section.sections)]
-
 def tree_of(
     article: Article | dict,  # synthetic, or a record with nested sections
 ) -> DocumentTree:
     "Document structure tree of an article. Raises a `UsageError` for an invalid record."
-    if isinstance(article, Article): return build_tree(article.title, prune_headings(_article(article)), article.id)
+    if isinstance(article, Article): return build_tree(article.title, prune_headings(article.rows()), article.id)
     title = article.get("title") if isinstance(article, dict) else None
     if not isinstance(title, str) or not title.strip():
         raise UsageError("an article is a record with a title: {\"title\": …, \"text\": …, \"sections\": […]}")

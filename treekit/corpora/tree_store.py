@@ -21,7 +21,7 @@ from .html import from_html
 from .markdown import from_markdown
 from .wikitext import from_wikitext
 from .articles import Article
-from .passage_store import check_file, checkpoint_log, damaged, readable
+from .passage_store import check_file, checkpoint_log, damaged, open_for_writing, readable
 from ..utils.process_identity import exit_with_parent
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #02db2b66
@@ -142,15 +142,15 @@ def _done(batches, workers, options):
         finally: pool.shutdown(cancel_futures=True)
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #9648d9af
-_ID, _VERSION = 0x74726B64, 1  # "trkd"; increase the version when the tables change
-_TABLES = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value);
-CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT UNIQUE, title TEXT, name TEXT, tree BLOB);
-CREATE INDEX names ON documents (name);
-CREATE TABLE aliases (name TEXT PRIMARY KEY, target TEXT);
-CREATE TABLE counts (reason TEXT PRIMARY KEY, n INTEGER);
-CREATE TABLE skips (title TEXT, reason TEXT);
-"""
+_ID, _VERSION, _KIND = 0x74726B64, 1, "tree store"  # "trkd"; increase the version when the tables change
+_TABLES = (
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value)",
+    "INSERT INTO about VALUES ('at', 0)",  # position in the source
+    "CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT UNIQUE, title TEXT, name TEXT, tree BLOB)",
+    "CREATE INDEX names ON documents (name)",
+    "CREATE TABLE aliases (name TEXT PRIMARY KEY, target TEXT)",
+    "CREATE TABLE counts (reason TEXT PRIMARY KEY, n INTEGER)",
+    "CREATE TABLE skips (title TEXT, reason TEXT)")
 
 def _insert(db, made):
     "Insert a page. Returns the reason for counting it if it is not a document."
@@ -175,28 +175,6 @@ def _write(db, before, at, results):
         counts = Counter(reason for made in results if (reason := _insert(db, made)))
         update = "INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
         db.executemany(update, sorted(counts.items()))
-
-# %% ../../nbs/06_corpora/12_tree_store.ipynb #1d4e1eeb
-_KIND = "tree store"
-
-def _checked(path): check_file(path, _ID, _VERSION, _KIND)
-
-def _opened(path, about):
-    "Open the store for writing, new or existing."
-    path = Path(path)
-    if not path.parent.is_dir(): raise UsageError(f"no folder {str(path.parent)!r} for the tree store")
-    new = not path.exists() or not path.stat().st_size  # empty: killed before its first write
-    if not new: _checked(path)
-    db = sqlite3.connect(path, timeout=60, isolation_level=None)
-    if new:
-        with db:
-            pragmas = f"PRAGMA application_id = {_ID}", f"PRAGMA user_version = {_VERSION}"
-            for statement in ("BEGIN IMMEDIATE", *pragmas, *_TABLES.strip().split("\n")): db.execute(statement)
-            db.executemany("INSERT INTO about VALUES (?, ?)", [("at", 0), ("source", about)])
-    if (was := db.execute("SELECT value FROM about WHERE key = 'source'").fetchone()[0]) != about:
-        db.close()
-        raise UsageError(f"{path.name!r} was begun from {was}, not from {about}: give another file, or delete it")
-    return db
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #316630d7
 def _source(source, options):
@@ -234,7 +212,8 @@ def build(
     from tqdm.auto import tqdm
     source, about = _source(source, options)
     workers = workers or (_cores() if isinstance(source, Path) else 1)
-    with readable(Path(path), _KIND), closing(_opened(path, about)) as db:
+    path = Path(path)
+    with readable(path, _KIND), closing(open_for_writing(path, _ID, _VERSION, _KIND, _TABLES, about)) as db:
         if not db.execute("SELECT 1 FROM about WHERE key = 'fingerprint'").fetchone():
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
             place = db.execute("SELECT value FROM about WHERE key = 'at'").fetchone()[0]
@@ -246,7 +225,7 @@ def build(
                 bar.update(len(results))
             bar.close()
             db.execute("INSERT INTO about VALUES ('fingerprint', ?)", (_fingerprint(db),))
-        checkpoint_log(db, Path(path))
+        checkpoint_log(db, path)
     return TreeStore(path)
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #fd744018
@@ -255,7 +234,7 @@ class TreeStore:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         if not self.path.is_file(): raise UsageError(f"no tree store {str(path)!r}: build one with treekit.corpora.tree_store.build")
-        _checked(self.path)
+        check_file(self.path, _ID, _VERSION, _KIND)
         self._db = sqlite3.connect(f"file:{quote(str(self.path))}?mode=ro", uri=True, check_same_thread=False)
         self._lock = threading.Lock()
         if not (fingerprint := self._one("SELECT value FROM about WHERE key = 'fingerprint'")):

@@ -67,14 +67,9 @@ class Journal:
 
     @contextlib.contextmanager
     def _transaction(self):
-        with self.lock:
+        with self.lock, self.db:
             self.db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self.db
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction: self.db.execute("ROLLBACK")
-                raise
+            yield self.db
 
     def _query(self, sql, *values):
         with self.lock: return self.db.execute(sql, values).fetchall()

@@ -113,14 +113,10 @@ class SharedBudget:
     def _transaction(self, change):
         "Result of a change, made together with unbooked settlements; None if the file is locked for too long."
         with self.lock:
-            try: self.db.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError: return None
-            try:
+            with self.db:
+                try: self.db.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError: return None
                 if any(self.unsettled): self.db.execute(_SETTLE, (*self.unsettled, self.id))
                 result = change()
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction: self.db.execute("ROLLBACK")
-                raise
             self.unsettled[:] = 0.0, 0.0
             return result

@@ -27,17 +27,13 @@ class WriteBuffer:
     def transaction(self, db: sqlite3.Connection, lock: threading.RLock):
         "Transaction that also writes the buffer. If it fails, the buffer is unchanged."
         with lock:
-            db.execute("BEGIN IMMEDIATE")
-            try:
+            with db:
+                db.execute("BEGIN IMMEDIATE")
                 rows, writes = self.log_rows[:], self.writes[:]
                 for write in writes: write(db)
                 if rows: db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", rows)
                 yield db
-                db.execute("COMMIT")
-                del self.log_rows[:len(rows)], self.writes[:len(writes)]
-            except BaseException:
-                if db.in_transaction: db.execute("ROLLBACK")
-                raise
+            del self.log_rows[:len(rows)], self.writes[:len(writes)]
 
     def clear(self):
         self.log_rows.clear(), self.writes.clear()

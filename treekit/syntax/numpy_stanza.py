@@ -80,16 +80,7 @@ def _lemma(known, word, tag):
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #57694d19
 def _is_tree(heads):
     "Whether heads (0: the root) form a tree with one root."
-    sure, n = {0}, len(heads)
-    if heads.count(0) != 1: return False
-    for i in range(1, n + 1):
-        way = []
-        while i not in sure and len(way) <= n:
-            way.append(i)
-            i = heads[i - 1]
-        if len(way) > n: return False
-        sure.update(way)
-    return True
+    return heads.count(0) == 1 and not _ring([0, *heads])
 
 def _best_heads(scores):
     "Maximum spanning tree over scores of (word, head), including the root."

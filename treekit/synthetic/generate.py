@@ -38,7 +38,6 @@ STYLES = {  # data set -> the mix of kinds: (kind, hops or None, share)
 SIZES = {"multihop": 200, "komultihop": 200, "general": 1000, "kogeneral": 1000}  # the paper's sizes; other data sets: all questions
 POOLS = {"hotpotqa": 10, "2wiki": 10, "musique": 20}  # passages of a question in the public data; other data sets: by its hops
 _TYPES = {"bridge": "bridging"}  # the paper's names
-# kinds shared by two data sets of a table, with the data sets
 _DEALT = {"comparison": ("hotpotqa", "2wiki"), "compositional": ("musique", "2wiki")}  # kinds shared by two data sets of a table
 
 # %% ../../nbs/07_synthetic/07_generate.ipynb #86bce97f
@@ -52,13 +51,7 @@ def _in_turn(lists, shares):
 
 def _round_robin(streams):
     "Items of the streams in turn, until all are empty."
-    while streams:
-        left = []
-        for s in streams:
-            if (item := next(s, None)) is not None:
-                yield item
-                left.append(s)
-        streams = left
+    return (item for _, item in _in_turn(streams, [1] * len(streams)))
 
 # %% ../../nbs/07_synthetic/07_generate.ipynb #8e3e240a
 @lru_cache(maxsize=8)

@@ -52,10 +52,6 @@ def _read_long(call: TaskCall) -> str:
     "Answer in a paragraph."
     return " ".join(answer_sentences(call, call.reasoner(call.texts("documents")), call.query)) or SAYS_NOTHING[call.lang]
 
-def _entity_answers(call: TaskCall) -> str:
-    "Answers for every entity with an ambiguous name."
-    return _read_long(call)
-
 def _read_list(call: TaskCall) -> list[str]:
     "Items of a list."
     said = call.reasoner(call.texts("documents")).answer(call.query)
@@ -153,7 +149,7 @@ def _integrate_answer(call: TaskCall) -> dict:  # relevance, answer_span
 
 HANDLERS = dict(
     answer=_answer, answer_short=_answer_short, integrate_answers=_integrate_answers, conclude=_conclude, conclude_steps=_conclude_steps,
-    answer_ambiguous=_answer_ambiguous, read_long=_read_long, entity_answers=_entity_answers, read_list=_read_list, subanswers=_subanswers,
+    answer_ambiguous=_answer_ambiguous, read_long=_read_long, entity_answers=_read_long, read_list=_read_list, subanswers=_subanswers,
     state_fact=_state_fact, recall=_recall, pseudo_document=_from_memory, draft_answer=_from_memory, revise=_revise,
     extend_answer=_extend_answer, filter_text=_filter_text, next_sentence=_next_sentence, thought=_thought, respond=_respond,
     integrate_answer=_integrate_answer)  # task -> function of a call

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from .ability import Ability, SeededRandom, uniform
-from .knowledge import NOT_KNOWN, canonical
+from .knowledge import NOT_KNOWN, canonical, read_text
 from .corpus_index import lookup_key
 from .queries import (
     Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replace_subquery, walk)
@@ -255,7 +255,6 @@ def _guess_question(call: TaskCall) -> str:
 
 def facts_in_input(call: TaskCall, name: str) -> list:
     "Triples of an input's texts with their sentences, in order."
-    from treekit.models.simulated.knowledge import read_text
     return [f for text in call.texts(name) if isinstance(text, str) for f in read_text(call.grammar, text).facts if len(f[0]) == 3]
 
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #98a29c33

@@ -7,7 +7,7 @@ __all__ = ['Form', 'PhraseParser', 'QueryGrammar', 'grammar']
 
 # %% ../../../nbs/11_models/2_simulated/03_grammar.ipynb #139f956d
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ...language.particles import resolve_particles
@@ -173,7 +173,7 @@ class PhraseParser:
         if form.literal not in text: return []
         names = list(form.pattern.groupindex)
         if "two" not in names: cuts = [form.read(text)]
-        else: cuts = [m.groupdict() for m in _all_matches(form.pattern, text)]
+        else: cuts = _all_matches(form.pattern, text)
         return [such for got in cuts if got and (such := self._such(got))]
 
     def _such(self, got):
@@ -211,7 +211,7 @@ class PhraseParser:
 
 # %% ../../../nbs/11_models/2_simulated/03_grammar.ipynb #22454e24
 def _all_matches(pattern, text):
-    "All matches of a pattern with two open slots, one for each position of the words between them."
+    "Texts of the slots of a pattern with two open ones, for each position of the words between them."
     source = pattern.pattern
     cut = re.split(r"(\(\?P<\w+>\.\+\?\))", source)
     groups = [i for i, part in enumerate(cut) if part.startswith("(?P<")]
@@ -219,12 +219,7 @@ def _all_matches(pattern, text):
     before, after = (re.compile("".join(part), re.S) for part in (cut[:groups[-2] + 1], cut[groups[-2] + 1:]))
     for m in re.finditer(f"(?={between})", text):
         head, tail = before.fullmatch(text[:m.start()]), after.fullmatch(text[m.start():])
-        if head and tail: yield _Match(head.groupdict() | tail.groupdict())
-
-class _Match:
-    "A match assembled from two parts."
-    def __init__(self, groups): self.groups = groups
-    def groupdict(self): return self.groups
+        if head and tail: yield head.groupdict() | tail.groupdict()
 
 # %% ../../../nbs/11_models/2_simulated/03_grammar.ipynb #9fb4fe1f
 class QueryGrammar:
@@ -290,7 +285,7 @@ class QueryGrammar:
                             (self.forms.before, lambda f, x, y: Check("before", f.about[0], x, y))):
             for form in forms:
                 if form.literal not in text: continue
-                for got in (m.groupdict() for m in _all_matches(form.pattern, text)):
+                for got in _all_matches(form.pattern, text):
                     x, y = self.phrase(got["x"]), self.phrase(got["y"])
                     if x and y: yield make(form, x, y)
 
@@ -305,7 +300,7 @@ class QueryGrammar:
         for form in self.forms.all:
             if got := form.read(text): yield from self._list_readings(got["list"])
         for form in (*self.forms.which, *self.forms.final):
-            for got in (m.groupdict() for m in _all_matches(form.pattern, text)):
+            for got in _all_matches(form.pattern, text):
                 for x in filter(self.fits, self._list_readings(got["list"])):
                     yield from (Extreme(r, way, x) for f, r, way in self.forms.most if f.read(got["most"].strip()) is not None)
 
@@ -317,23 +312,21 @@ class QueryGrammar:
         for key in ("what", "who", "which", "which_dated", "who_one"):
             for form in self.forms.joint[key]: yield from self.phrases.clauses(form, text)
 
-    @property
-    def _why_forms_cached(self):
-        "Compiled questions for reasons, built on first use."
-        if not hasattr(self, "_why_forms"):
-            self._why_forms = [Form.of(t.text.replace("{S}", "{x}"), kind)
-                               for kind, events in self.index.w.why.items() for e in events for t in e["event"][:-1]]
-        return self._why_forms
+    @cached_property
+    def _why_forms(self):
+        "Compiled questions for reasons."
+        return [Form.of(t.text.replace("{S}", "{x}"), kind)
+                for kind, events in self.index.w.why.items() for e in events for t in e["event"][:-1]]
 
     def _why(self, text):
-        for form in self._why_forms_cached:
+        for form in self._why_forms:
             if (got := form.read(text)) and (x := self.phrase(got["x"])): return Why(x)
         return None
 
     def _statement(self, text):
         "Parse a statement (*the director of X is Y.*) into query and value. `None`: no template matches."
         for form in self.forms.reading:
-            for got in (m.groupdict() for m in _all_matches(form.pattern, text)):
+            for got in _all_matches(form.pattern, text):
                 for np in (got["np"], got["np"][:1].lower() + got["np"][1:]):
                     if (query := self.phrase(np)) and not isinstance(query, Thing): return query, self._said(text, got["value"].strip())
         return None

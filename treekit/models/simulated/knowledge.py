@@ -93,6 +93,7 @@ def _told(grammar, query, text):
     return [], [(canonical(query), text.strip())]
 
 # %% ../../../nbs/11_models/2_simulated/05_knowledge.ipynb #b0591228
+@lru_cache(maxsize=50_000)
 def read_text(
     grammar: QueryGrammar,
     text: str,
@@ -158,14 +159,11 @@ class Knowledge:
         self.n += sum(not isinstance(d, str) for d in given)
         for place, d in enumerate(given):
             note = isinstance(d, str)
-            written = self._written(d, "") if note else self._written(d.text, d.title)
+            written = read_text(self.grammar, d) if note else read_text(self.grammar, d.text, d.title)
             self.read.append((place, written, note))
             for reason, sentence in written.reasons.items(): self.reasons.setdefault(reason, (place, sentence, note))
             for query, text in written.answers: self.answers.setdefault(query, []).append(text)
         return self
-
-    def _written(self, text, title):
-        return _read_once(self.grammar, text, title)
 
     def values_of(self, s: int, r: str) -> list[tuple]:
         "Stated values of a relation: (value, position, sentence, whether it is a note)."
@@ -211,7 +209,3 @@ class Knowledge:
         "The parts of an explanation that are read: a, b, c."
         kept = [(k, *self.reasons[e, f"why.{k}"]) for k in "abc" if (e, f"why.{k}") in self.reasons]
         return [k for k, place, _, note in kept if self._got(e, "why", k, place, note)]
-
-# %% ../../../nbs/11_models/2_simulated/05_knowledge.ipynb #aafa397d
-@lru_cache(maxsize=50_000)
-def _read_once(grammar, text, title): return read_text(grammar, text, title)

@@ -6,6 +6,7 @@
 __all__ = ['BREAKS', 'break_format', 'logprobs']
 
 # %% ../../../nbs/11_models/2_simulated/14_output_noise.ipynb #d889488a
+import math
 import re
 
 from .ability import SeededRandom, uniform
@@ -47,9 +48,5 @@ def logprobs(
         spread = 0.1 * (uniform("sure", text, k, luck.sample) - 0.5)
         low = not sure and k % 3 == 2 or sure and uniform("doubt", text, k) > 0.97
         p = min(0.999, max(0.02, centre + spread - 0.15 * low * c))
-        found.append((word, _log(p)))
+        found.append((word, math.log(p)))
     return tuple(found)
-
-def _log(p):
-    import math
-    return math.log(p)

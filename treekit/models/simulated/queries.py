@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Query', 'Thing', 'Slot', 'Several', 'Either', 'Of', 'Those', 'Condition', 'Such', 'Compare', 'Check', 'Extreme',
-           'Why', 'subqueries_of', 'hops', 'walk', 'open_readings', 'anchors', 'replace_subquery']
+           'Why', 'subqueries_of', 'hops', 'walk', 'open_readings', 'anchors', 'replace_parts', 'replace_subquery']
 
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #f79674c1
 from dataclasses import dataclass, replace
@@ -146,6 +146,17 @@ def anchors(
     return [q for q in walk(query) if isinstance(q, Thing)]
 
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #3de30f4d
+def replace_parts(
+    query: Query,
+    parts: list[Query],  # as many as `subqueries_of` returns
+) -> Query:
+    "The query with its direct subqueries replaced."
+    if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=parts[0])
+    if isinstance(query, (Compare, Check)): return replace(query, x=parts[0], y=parts[1])
+    if isinstance(query, Such): return replace(query, conditions=tuple(replace(c, other=x) for c, x in zip(query.conditions, parts)))
+    if isinstance(query, Either): return Either(tuple(parts))
+    return Several(tuple(parts)) if isinstance(query, Several) else query
+
 def replace_subquery(
     query: Query,
     old: Query,
@@ -153,11 +164,4 @@ def replace_subquery(
 ) -> Query:
     "The query with every occurrence of one subquery replaced."
     if query == old: return new
-    if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=replace_subquery(query.x, old, new))
-    if isinstance(query, (Compare, Check)): return replace(query, x=replace_subquery(query.x, old, new),
-                                                           y=replace_subquery(query.y, old, new))
-    if isinstance(query, Either): return Either(tuple(replace_subquery(r, old, new) for r in query.readings))
-    if isinstance(query, Several): return Several(tuple(replace_subquery(m, old, new) for m in query.members))
-    if isinstance(query, Such):
-        return replace(query, conditions=tuple(replace(c, other=replace_subquery(c.other, old, new)) for c in query.conditions))
-    return query
+    return replace_parts(query, [replace_subquery(part, old, new) for part in subqueries_of(query)])

@@ -205,7 +205,7 @@ def _lines(document):
     return [(len(m[1]), int(m[2]), m[3]) for line in document.split("\n") if (m := _NODE.match(line))]
 
 def behaviours(call: TaskCall) -> list[tuple[str, int, str]]:
-    "Nodes to answer with and headings to expand."
+    "One turn of the router (C.2): nodes to answer with and headings to expand."
     lines = _lines(call.get("document"))
     if not lines: raise NotInSyntheticWiki
     title, chosen = lines[0][2], []
@@ -223,13 +223,9 @@ def behaviours(call: TaskCall) -> list[tuple[str, int, str]]:
     return chosen
 
 # %% ../../../nbs/11_models/2_simulated/13_routing.ipynb #b0c1a008
-def _route(call: TaskCall) -> list[tuple[str, int, str]]:
-    "One turn of the router (C.2)."
-    return behaviours(call)
-
 def _curate_route(call: TaskCall) -> list[dict]:
     "One turn with a reason for each node (C.1)."
     why = {"ANSWER": "states what the question asks for", "EXPAND": "may hold what the question asks for"}
     return [dict(id=n, tag=tag.lower(), explanation=why[tag]) for tag, n, _ in behaviours(call)]
 
-HANDLERS = dict(route=_route, curate_route=_curate_route)  # task -> function of a call
+HANDLERS = dict(route=behaviours, curate_route=_curate_route)  # task -> function of a call

@@ -18,8 +18,8 @@ from .grammar import QueryGrammar
 from .corpus_index import Ref, lookup_key
 from .reasoner import Reasoner, AnswerText
 from .queries import (
-    Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Why, subqueries_of, anchors, walk)
-from .wording import Verbalizer, replace_parts
+    Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Why, replace_parts, subqueries_of, anchors, walk)
+from .wording import Verbalizer
 from ...synthetic.questions import SHARED
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #0d9b7896
@@ -189,7 +189,7 @@ def resolve_names(
 ) -> Query:
     "The query with known parts replaced by names."
     if isinstance(query, (Thing, Slot, Several)): return query
-    query = replace_parts(query, [resolve_names(reasoner, x) for x in subqueries_of(query)])
+    if not isinstance(query, Either): query = replace_parts(query, [resolve_names(reasoner, x) for x in subqueries_of(query)])
     found = reasoner.follow(query)
     is_entity = len(found.values) == 1 and isinstance(found.values[0], Ref) and not found.missing
     return reasoner.words.thing(found.values[0]) if is_entity else query
