@@ -1,4 +1,4 @@
-"The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab."
+"The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab; in one of them through a server, too."
 import os
 
 import pytest
