@@ -7,7 +7,7 @@ from collections import Counter
 
 import recorded_replies
 
-from treekit.baselines.iterative import IRCoT, SelfAsk
+from treekit.baselines.iterative import SelfAsk
 from treekit.baselines.react import ReAct
 from treekit.baselines.search_r1 import SearchR1
 from treekit.baselines.tree_of_thoughts import TreeOfThoughts
@@ -15,8 +15,6 @@ from treekit.core.prompts import Completion
 from treekit.core.method import Context
 from treekit.core.types import Passage, Question
 from treekit.corpora.wiki import CorpusWiki
-from treekit.language.sentences import sentences
-from treekit.papers.rdr2.baselines import FLARE
 from treekit.retrieval.bm25 import Hit
 
 PASSAGES = [Passage("1", "Lyon", "Lyon is a city on the Rhône. It was founded in 43 BC."), Passage("2", "Tarn", "Tarn is a town.")]
@@ -137,31 +135,6 @@ def replay_asking():
 def words_loop(text):
     from treekit.core.answer_extraction import is_degenerate
     return is_degenerate(text) or not text.strip()
-
-
-def replay_sentences(method, prompts, rows, name, kind):
-    "A text said sentence by sentence."
-    counts, ends = {name: Counter()}, Counter()
-    for r in rows:
-        said = sentences(" ".join(r["reply"].split()))[:8]
-        prediction, _ = go(method, [*said, "DONE"] if kind == "sentence" else said, prompts, others="FINAL: no")
-        read = [n.text for n in prediction.trace.nodes if n.kind == kind and n.text != "(the end)"]
-        over = next((i for i, s in enumerate(said) if kind == "thought" and "answer is" in s.lower()), len(said) - 1)
-        _compared(counts, name, said[:over + 1], read)
-        ends["same end" if len(read) == over + 1 or len(set(said)) < len(said) else "another end"] += 1
-    return counts, ends
-
-
-def replay_all():
-    "source -> how its turns are read; how the loops end."
-    of = [r for r in recorded_replies.recorded() if r["kind"] in ("cot", "rag-answer") and "ProbTree" in r["source"]]
-    long = [r for r in recorded_replies.recorded() if r["kind"] == "rag-longform" and "ALCE" in r["source"]]
-    parts = [replay_react(), replay_tree(), replay_search(), replay_asking(),
-             replay_sentences(IRCoT(rounds=8), "iterative.next_thought", of, "IRCoT: THU-KEG/ProbTree", "thought"),
-             replay_sentences(FLARE(first="none", top_k=1), "flare.next", long, "FLARE: princeton-nlp/ALCE", "sentence")]
-    counts, ends = {}, Counter()
-    for c, e in parts: counts, ends = counts | c, ends + e
-    return counts, ends
 
 
 def shown(counts):
