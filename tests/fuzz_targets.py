@@ -157,63 +157,25 @@ def records():
             lines = path.suffix == ".jsonl"
             found.append((path.name, [json.loads(l) for l in text.splitlines()] if lines else json.loads(text)))
     own = lzma.open(ROOT / "data" / "real" / "musique.dev.jsonl.xz", "rt", encoding="utf-8").readlines()[:3]
-    korquad = dict(
-        title="새",
-        paragraphs=[
-            dict(
-                context="새 책은 2001년에 나왔다.",
-                qas=[dict(id="k1", question="언제 나왔나?", answers=[dict(text="2001년", answer_start=5)])],
-            )
-        ],
-    )
-    ramdocs = dict(
-        question="Who is Ann Ray?",
-        gold_answers=["a singer"],
-        wrong_answers=["a cook"],
-        disambig_entity=["Ann Ray (singer)"],
-        documents=[dict(text="Ann Ray sings.", type="correct", answer="a singer")],
-    )
-    strategy = dict(
-        qid="s1",
-        term="Owl",
-        description="bird",
-        question="Can an owl read?",
-        answer=False,
-        facts=["Owls can't read."],
-        decomposition=["What can owls do?"],
-    )
+    qas = [dict(id="k1", question="언제 나왔나?", answers=[dict(text="2001년", answer_start=5)])]
+    korquad = dict(title="새", paragraphs=[dict(context="새 책은 2001년에 나왔다.", qas=qas)])
+    ramdocs = dict(question="Who is Ann Ray?", gold_answers=["a singer"], wrong_answers=["a cook"], disambig_entity=["Ann Ray (singer)"],
+                   documents=[dict(text="Ann Ray sings.", type="correct", answer="a singer")])
+    strategy = dict(qid="s1", term="Owl", description="bird", question="Can an owl read?", answer=False, facts=["Owls can't read."],
+                    decomposition=["What can owls do?"])
     log = dict(question="Who wrote it?")
-    return [
-        *found,
-        ("own.jsonl", [json.loads(l) for l in own]),
-        ("korquad.json", dict(data=[korquad])),
-        ("ramdocs.jsonl", [ramdocs]),
-        ("strategy.json", [strategy]),
-        ("log.jsonl", [log]),
-        ("own_keyed.jsonl", [keyed()]),
-    ]
+    return [*found, ("own.jsonl", [json.loads(l) for l in own]), ("korquad.json", dict(data=[korquad])), ("ramdocs.jsonl", [ramdocs]),
+            ("strategy.json", [strategy]), ("log.jsonl", [log]), ("own_keyed.jsonl", [keyed()])]
 
 
 def keyed():
     "A record of the kit's own format with every field."
     return dict(
-        id="o1",
-        dataset="films",
-        question="Who filmed it?",
-        answers=["Ada"],
-        type="bridge",
-        hops=2,
-        lang="en",
+        id="o1", dataset="films", question="Who filmed it?", answers=["Ada"], type="bridge", hops=2, lang="en",
         paragraphs=[dict(id="p1", title="It", text="Ada filmed it. In 1999.", is_supporting=True, sent_ends=[14, 23])],
-        supporting=["p1"],
-        decomposition=[dict(question="Who?", answer="Ada", support_id="p1")],
-        qa_pairs=[dict(question="Who?", answers=["Ada"], wikipage="It")],
-        answer_groups=[["Ada"]],
-        long_answers=["Ada filmed it."],
-        claims=["Ada filmed it."],
-        triples=[["it", "director", "Ada"]],
-        supporting_facts=[["It", 0]],
-    )
+        supporting=["p1"], decomposition=[dict(question="Who?", answer="Ada", support_id="p1")],
+        qa_pairs=[dict(question="Who?", answers=["Ada"], wikipage="It")], answer_groups=[["Ada"]], long_answers=["Ada filmed it."],
+        claims=["Ada filmed it."], triples=[["it", "director", "Ada"]], supporting_facts=[["It", 0]])
 
 
 @st.composite
@@ -507,18 +469,8 @@ PROMPT_FILE = (
 PRICES = (ROOT / "data" / "prices.csv").read_text(encoding="utf-8")
 LENGTHS = (ROOT / "data" / "reply_lengths.csv").read_text(encoding="utf-8")
 ANNOTATIONS = "annotator,method,dataset,question,outcome,note\nann,a,films,q1,Success,ok\nbob,a,films,q1,Partial Answer,\"well, 'no'\"\n"
-RUN_RECORD = json.dumps(
-    dict(
-        when="2026-01-01 10:00",
-        seconds=1.5,
-        code=0,
-        error="",
-        counts={"reproduced": 1},
-        made_from=dict(code="x"),
-        files={"a.csv": "x"},
-        store="s",
-    )
-)
+RUN_RECORD = json.dumps(dict(when="2026-01-01 10:00", seconds=1.5, code=0, error="", counts={"reproduced": 1}, made_from=dict(code="x"),
+                             files={"a.csv": "x"}, store="s"))
 
 
 def text_file(name, text, read, declared=(UsageError,), share=0.5):
@@ -556,63 +508,12 @@ def read_tree_text(text):
 # --- renderers
 
 HOSTILE_TEXT = [
-    "<fzx fzon=1>",
-    "</td><fzx>",
-    "</script><script>fzx()</script>",
-    "\"><fzx fzon='1'>",
-    "' fzon='1",
-    '" fzon="1',
-    "<!--",
-    "-->",
-    "]]>",
-    "",
-    "<![CDATA[",
-    "&lt;fzx&gt;",
-    "&#60;fzx&#62;",
-    "<a href=javascript:fzx()>",
-    "[fz](javascript:fzx)",
-    "![fz](http://fz.example/x)",
-    "`<fzx>`",
-    "```\n<fzx>",
-    "\n\n<fzx>\n\n",
-    "| fz | fz |\n|---|---|",
-    "<fz@fz.example>",
-    "https://fz.example",
-    "<https://fz.example>",
-    "# fz",
-    "$\\fz{x}$",
-    "$x",
-    "\\input{fz}",
-    "=fz()",
-    "+fz",
-    "-fz",
-    "@fz",
-    "\t=fz",
-    "\x1b]8;;http://fz\x07",
-    "\x1b[2J",
-    "\r=fz",
-    "\ufffe",
-    "\uffff",
-    "\x00",
-    "\x0b",
-    "\ud800",
-    "\u202e",
-    "%fz%",
-    "{fz}",
-    "__fz__",
-    "*fz*",
-    "~~fz~~",
-    "<svg onload=fzx>",
-    "\u2028",
-    "fz\nfz",
-    "    fz",
-    "- fz",
-    "1. fz",
-    "> fz",
-    "---",
-    "<?fz?>",
-    "<!fz>",
-    "&fz;",
+    "<fzx fzon=1>", "</td><fzx>", "</script><script>fzx()</script>", "\"><fzx fzon='1'>", "' fzon='1", '" fzon="1', "<!--", "-->", "]]>",
+    "", "<![CDATA[", "&lt;fzx&gt;", "&#60;fzx&#62;", "<a href=javascript:fzx()>", "[fz](javascript:fzx)", "![fz](http://fz.example/x)",
+    "`<fzx>`", "```\n<fzx>", "\n\n<fzx>\n\n", "| fz | fz |\n|---|---|", "<fz@fz.example>", "https://fz.example", "<https://fz.example>",
+    "# fz", "$\\fz{x}$", "$x", "\\input{fz}", "=fz()", "+fz", "-fz", "@fz", "\t=fz", "\x1b]8;;http://fz\x07", "\x1b[2J", "\r=fz",
+    "\ufffe", "\uffff", "\x00", "\x0b", "\ud800", "\u202e", "%fz%", "{fz}", "__fz__", "*fz*", "~~fz~~", "<svg onload=fzx>", "\u2028",
+    "fz\nfz", "    fz", "- fz", "1. fz", "> fz", "---", "<?fz?>", "<!fz>", "&fz;",
 ]
 
 
@@ -675,24 +576,13 @@ def tame(texts):
 def trace_of(t):
     "A trace that says these texts in every place."
     trace = Trace()
-    top = trace.add(
-        "phrase",
-        t[0],
-        thought=t[1],
-        queries=[t[2], t[3]],
-        hits=[dict(id="p1", title=t[4], score=1.0), dict(id=t[5] or "p2", title="", score=0.5)],
-        evidence=t[6],
-        type=t[7],
-    )
+    hits = [dict(id="p1", title=t[4], score=1.0), dict(id=t[5] or "p2", title="", score=0.5)]
+    top = trace.add("phrase", t[0], thought=t[1], queries=[t[2], t[3]], hits=hits, evidence=t[6], type=t[7])
     step = trace.add("step", t[8], parent=top, observation=t[9], action="Search", number=1, answer=t[3], response=t[10])
     step.notes.append(t[10])
     trace.add("answer", t[11], explanation=t[1])
     trace.notes.append(t[2])
     return trace
-
-
-def visible(t):
-    return [re.sub(r"\s", "", "".join(c for c in x if unicodedata.category(c)[0] != "C")) and x for x in t]
 
 
 def show_text(t):
@@ -706,21 +596,13 @@ def show_text(t):
 
 
 def show_html(t):
-    from treekit.core.trace_render import tree_html
+    from treekit.core.trace_render import node_facts, tree_html
 
     t = [x or "empty" for x in t]
     made, plain = trace_of(t), trace_of(tame(t))
-    for node, twin in zip(made.nodes, plain.nodes):
-        node.data, twin.data = _alike(node, twin)
-    from treekit.core.trace_render import node_facts
-
     if [m for n in made.nodes for m, _ in node_facts(n)] != [m for n in plain.nodes for m, _ in node_facts(n)]:
         return  # equal texts are said once
     same_page(tree_html(made), tree_html(plain))
-
-
-def _alike(node, twin):
-    return node.data, twin.data
 
 
 def frame_of(t):
@@ -733,23 +615,8 @@ def frame_of(t):
 def compared(t):
     import pandas as pd
 
-    row = dict(
-        group=t[0],
-        method=t[1],
-        dataset=t[2],
-        metric=t[3],
-        published=1.5,
-        reproduced=1.25,
-        low=1.0,
-        high=1.5,
-        n=20,
-        failures=0,
-        verdict="not comparable",
-        reason=t[4],
-        flag="",
-        model=t[5],
-        corpus=t[6],
-    )
+    row = dict(group=t[0], method=t[1], dataset=t[2], metric=t[3], published=1.5, reproduced=1.25, low=1.0, high=1.5, n=20, failures=0,
+               verdict="not comparable", reason=t[4], flag="", model=t[5], corpus=t[6])
     rows = [row, row | dict(method=t[7], reproduced=2.0), row | dict(method=t[7] + "x", verdict="not run", reproduced=None, reason=t[8])]
     return pd.DataFrame({k: pd.Series([r[k] for r in rows], dtype=object if isinstance(row[k], str) else None) for k in row})
 
@@ -760,6 +627,9 @@ def table_html(t):
     t = apart(t)
     for make in (frame_of, compared):
         same_page(to_html(make(t), t[9], t[10], claims=(t[11],)), to_html(make(tame(t)), "word", "word", claims=("word",)))
+
+
+FORMATTED = ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
 
 
 def table_markdown(t):
@@ -773,9 +643,7 @@ def table_markdown(t):
 
     for make in (frame_of, compared):
         own = kinds(to_markdown(make(t), t[9], t[10], claims=(t[11],)))
-        if odd := [
-            k for k in own if k in ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
-        ]:
+        if odd := [k for k in own if k in FORMATTED]:
             raise GetsThrough(f"{odd[0]} in Markdown")
         other = kinds(to_markdown(make(tame(t)), "word", "word", claims=("word",)))
         own, other = ([k for k in ks if k != "text"] for ks in (own, other))
@@ -864,14 +732,8 @@ def explorer_page(t):
     same_page(Framed(page)._repr_html_(), Framed(plain)._repr_html_())
 
 
-RENDERERS = {
-    "text tree": show_text,
-    "html tree": show_html,
-    "html table": table_html,
-    "markdown table": table_markdown,
-    "csv table": table_csv,
-    "latex table": table_latex,
-}
+RENDERERS = {"text tree": show_text, "html tree": show_html, "html table": table_html, "markdown table": table_markdown,
+             "csv table": table_csv, "latex table": table_latex}
 
 
 # --- structures

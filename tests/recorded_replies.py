@@ -180,14 +180,6 @@ def unlike_oracle(rows=None):
     return counts, silent
 
 
-def loud(row):
-    "Whether a reply without an oracle is read with a note, or in a format that its reader asked for."
-    task = FIRST.get(row["kind"])
-    if row["kind"] == "graph-extraction" and "<|" not in row["reply"]: task = "report"
-    if task is None: return True
-    return bool(read(READERS[task][0], row["reply"])[1])
-
-
 def every_reader():
     "One prompt's name for each reader that there is."
     return list({(p.format.parse, p.format.fallback): name for name, p in prompts().items()}.values())

@@ -1,4 +1,4 @@
-"The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab."
+"The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab; in one of them through a server, too."
 import os
 
 import pytest
@@ -9,6 +9,7 @@ from explorer_store import small_runs
 from treekit.store.run_store import Store
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
+from treekit.explorer.server import ServedExplorer
 
 READY = "document.querySelector('.tkx') && document.querySelector('.tkx').explorer.flips && document.querySelector('.tkx-right h2')"
 
@@ -102,11 +103,27 @@ def test_sixty_checks(browsers, runs, request, name, way):
 
 
 def test_one_browser_through_a_file(browsers, runs):
-    "The quick share of it."
+    "The quick share of it; a saved page asks the network for nothing."
     page = browsers("chromium").page(1500, 1000)
     page.open(as_file(runs))
     assert page.until(READY)
     assert failed_checks(page) == [] and page.trouble == [] and page.asked == [(runs[0] / "small.html").as_uri()]
+    page.close()
+
+
+def test_one_browser_through_a_server(browsers, runs):
+    "The runs are opened in the page; it asks this machine alone, and the token doesn't stay in the address."
+    folder, first, second = runs
+    page = browsers("chromium").page(1500, 1000)
+    with Store(folder / "small.sqlite") as store, ServedExplorer(ExplorerAPI(store, (second, first))) as served:
+        page.open(served.address)
+        assert page.until("window.explorer")
+        page.eval("explorer.ready.then(() => 1)")
+        page.eval(f"explorer.openRun('{first}').then(() => explorer.compareWith('{second}')).then(() => 1)")
+        assert page.until(READY)
+        assert failed_checks(page) == [] and page.trouble == []
+        assert all(u.startswith(f"http://127.0.0.1:{served.port}/") for u in page.asked)
+        assert "token" not in page.eval("location.href")
     page.close()
 
 

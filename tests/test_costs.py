@@ -6,7 +6,8 @@ import pytest
 
 from fakes import FakeChat
 from treekit.config import load_profile, root
-from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, prompt_bill, store_of
+from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, prompt_bill
+from treekit.experiments.planning import open_store
 from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
 from treekit.core.prompts import Completion, Prompt
@@ -188,11 +189,11 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     P = load_profile("offline", n=2)
     methods = {"zero-shot": baselines.RetrieveAndRead(), "no tree": TreeRare(tree="none")}
     results = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
-    store = store_of(P)
+    store = open_store(P)
     for bill in bills(results, store):
         [ledger] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
         assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (ledger["calls"], ledger["tokens_in"],
             ledger["tokens_out"]) and bill["separate_in"] == bill["tokens_in"]
     store.close()
     again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
-    assert bills(again, store_of(P)) == bills(results, store_of(P))  # answered from the store: the same bill
+    assert bills(again, open_store(P)) == bills(results, open_store(P))  # answered from the store: the same bill

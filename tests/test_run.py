@@ -60,12 +60,8 @@ class Read:
         value = {"answer": question.question}
         for _ in range(self.steps):
             [hits] = await context.retrieve([question.question], self.k)
-            value = await context.ask(
-                ASK,
-                node=context.trace.add("answer", "…"),
-                question=f"{question.question} {value['answer']}",
-                documents=[h.passage for h in hits],
-            )
+            asked = f"{question.question} {value['answer']}"
+            value = await context.ask(ASK, node=context.trace.add("answer", "…"), question=asked, documents=[h.passage for h in hits])
         return Prediction(value["answer"], context.trace, context.usage)
 
 
@@ -214,16 +210,9 @@ def test_a_run_in_which_nothing_succeeds_gives_up_early():
 
 
 def test_nothing_to_do_is_said_at_once():
-    for wrong in (dict(methods={}), dict(asked={"toy": []}), dict(asked={"toy": questions(1)["toy"] * 2})):
-        with pytest.raises(UsageError):
-            run(
-                wrong.get("methods", {"read": Read()}),
-                wrong.get("asked", questions(1)),
-                PROFILE,
-                chat=Scripted(),
-                store=Store(),
-                progress=False,
-            )
+    read, asked = {"read": Read()}, questions(1)
+    for methods, wrong in (({}, asked), (read, {"toy": []}), (read, {"toy": asked["toy"] * 2})):
+        with pytest.raises(UsageError): run(methods, wrong, PROFILE, chat=Scripted(), store=Store(), progress=False)
 
 
 def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
@@ -274,11 +263,7 @@ class Indexing(Read):
 def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     pages = [Passage(str(i), f"page{i}", "…") for i in range(3)]
     questions = {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(5)]}
-    def again(qs, chat):
-        return run(
-            {"indexing": Indexing()}, qs, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False
-        )
-
+    def again(qs, chat): return go({"indexing": Indexing()}, qs, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat)
     first = again({"d": questions["d"][:4]}, chat := Scripted(latency=0.01))
     assert chat.questions() == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
     assert all(r.usage.calls == 0 for r in first.rows)
@@ -294,17 +279,7 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
 
 def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
     pages, questions = [Passage("0", "page0", "…")], {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(3)]}
-    def again(chat):
-        return run(
-            {"indexing": Indexing()},
-            questions,
-            PROFILE,
-            corpora={"d": pages},
-            store=Store(tmp_path / "s.sqlite"),
-            chat=chat,
-            progress=False,
-        )
-
+    def again(chat): return go({"indexing": Indexing()}, questions, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat)
     failed = again(Scripted(fail=["page0"]))
     assert len(failed.failures) == 3 and failed.indexing == {}
     assert [r.answer for r in again(Scripted()).rows] == ["page0"] * 3
@@ -324,21 +299,7 @@ def test_another_model_takes_questions_apart():
         model = "navigator"
         async def complete(self, request): return [Completion("FINAL: elsewhere")]
     questions, store = {"d": [Question("q", "d", "Who is here?", ("x",))]}, Store()
-    def answers(**who):
-        return [
-            r.answer
-            for r in run(
-                {"n": Navigated(), "r": Read()},
-                questions,
-                PROFILE,
-                corpora={"d": LazyRetriever(Shelf, "s")},
-                store=store,
-                chat=Scripted(),
-                progress=False,
-                **who,
-            ).rows
-        ]
-
+    def answers(**who): return [r.answer for r in go({"n": Navigated(), "r": Read()}, questions, store=store, **who).rows]
     assert answers() == ["here?", "here?"] and answers(navigator=Other()) == ["elsewhere", "here?"] and answers() == ["here?", "here?"]
 
 
@@ -351,18 +312,10 @@ def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
         async def complete(self, request): return [Completion("FINAL: trained")]
     monkeypatch.setattr(treekit.papers.searchr.training, "TrainedNavigator", Tiny)
     questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
-    [row] = run(
-        {"n": Navigated()},
-        questions,
-        dataclasses.replace(PROFILE, navigator="tiny"),
-        corpora={"d": LazyRetriever(Shelf, "s")},
-        store=Store(),
-        chat=Scripted(),
-        progress=False,
-    ).rows
+    [row] = go({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny")).rows
     assert (row.answer, Tiny.made) == ("trained", 1)
     with pytest.raises(UsageError, match="--set navigator=tiny"):
-        run({"n": Navigated()}, questions, load_profile("tiny"), corpora={"d": LazyRetriever(Shelf, "s")}, store=Store(), progress=False)
+        go({"n": Navigated()}, questions, load_profile("tiny"), chat=None)
 
 
 def test_averages_resample_within_their_datasets():
@@ -377,9 +330,7 @@ SCRIPT = """
 import signal, sys; sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from test_run import *
-chat, store = Scripted(latency=0.2), Store({store!r})
-run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat,
-    store=store, progress=False)
+go({{"read": Read(steps=3)}}, questions(200), chat=Scripted(latency=0.2), store=Store({store!r}))
 """
 
 
@@ -399,15 +350,7 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     assert "everything answered so far is stored" in err and process.returncode != 0
     with Store(path) as s: kept = s.usage(())[0]["calls"]
     chat = Scripted()
-    run(
-        {"read": Read(steps=3)},
-        questions(200),
-        PROFILE,
-        corpora={"toy": LazyRetriever(Shelf, "shelf")},
-        chat=chat,
-        store=Store(path),
-        progress=False,
-    )
+    go({"read": Read(steps=3)}, questions(200), chat=chat, store=Store(path))
     assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
 
 
@@ -438,12 +381,8 @@ def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_p
     go(asked=questions(10), profile=dataclasses.replace(PROFILE, budget=0.01))
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
-    with pytest.raises(BudgetExceeded):
-        go(
-            asked=questions(200, "other"),
-            profile=dataclasses.replace(PROFILE, budget=part["money"] * 1.5),
-            corpora={"other": LazyRetriever(Shelf, "s")},
-        )
+    poor = dataclasses.replace(PROFILE, budget=part["money"] * 1.5)
+    with pytest.raises(BudgetExceeded): go(asked=questions(200, "other"), profile=poor)
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ QUICK = Limits(cell=3, call=1, cpu=20, memory=512, disk=8)
 WALLED = [w for w in ("bubblewrap", "namespaces", "plain") if is_available(w)]
 
 STUBS = "def tally(letters): raise ValueError\ndef twice(number): raise ValueError\n"
-LIE = "import json, os\ndef tally(letters): {}\ntwice = tally\n"
 ATTACKS = {  # name -> (what stops it, cell); COURSE, GRADER, PORT and PWNED stand for a folder, a process, a port and a file
     name: (stopped_by, "\n".join(lines))
     for name, (stopped_by, lines) in json.loads(Path(__file__).with_name("attacks.json").read_text()).items()

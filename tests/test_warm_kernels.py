@@ -19,6 +19,14 @@ def server():
     made.close()
 
 
+def notebook(folder, n, cell):
+    "The task of a notebook of one cell, which is written."
+    nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
+    nb.cells = [nbformat.v4.new_code_cell(cell)]
+    nbformat.write(nb, folder / f"n{n}.ipynb")
+    return Task(f"runs/n{n}", folder / f"n{n}.ipynb", {})
+
+
 class Notebooks:
     "Runs a cell in a notebook of its own."
 
@@ -26,12 +34,8 @@ class Notebooks:
 
     def run(self, cell, server="its own"):
         "The task, and what the cell showed last."
-        nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
-        nb.cells = [nbformat.v4.new_code_cell(textwrap.dedent(cell))]
         self.count += 1
-        path = self.folder / f"n{self.count}.ipynb"
-        nbformat.write(nb, path)
-        task = Task(f"runs/n{self.count}", path, {})
+        task = notebook(self.folder, self.count, textwrap.dedent(cell))
         _execute(task, self.folder, dict(os.environ), self.kernels, self.server if server == "its own" else server)
         outputs = nbformat.read(self.folder / f"{task.name}.ipynb", 4).cells[-1].outputs
         shown = [o["data"]["text/plain"] for o in outputs if o.output_type == "execute_result"]
@@ -127,10 +131,7 @@ def in_turn(folder, monkeypatch, cells, **given):
     log, tasks = folder / "log", []
     def written(line): return f"with open({str(log)!r}, 'a') as f: f.write('{line}\\n')"
     for n, cell in enumerate(cells):
-        nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
-        nb.cells = [nbformat.v4.new_code_cell("\n".join([written(f"begins {n}"), *cell[:-1], written(f"ends {n}"), cell[-1]]))]
-        nbformat.write(nb, folder / f"n{n}.ipynb")
-        tasks.append(Task(f"runs/n{n}", folder / f"n{n}.ipynb", {}))
+        tasks.append(notebook(folder, n, "\n".join([written(f"begins {n}"), *cell[:-1], written(f"ends {n}"), cell[-1]])))
     try: reproduce.run_tasks([tasks], folder / "kept", 1, "test", **given)
     except KeyboardInterrupt: pass
     return tasks, log.read_text().splitlines()
@@ -168,10 +169,8 @@ def test_an_interrupt_reaches_it(notebooks):
     fates = []
     thread = threading.Thread(target=lambda: fates.append(notebooks.run("import time\nprint('on'); time.sleep(60)")[0]))
     thread.start()
-    while not (
-        notebooks.kernels and getattr(notebooks.kernels[-1].km, "provisioner", None) and notebooks.kernels[-1].km.provisioner.process
-    ):
-        time.sleep(0.05)
+    def runs(kernel): return getattr(kernel.km, "provisioner", None) and kernel.km.provisioner.process
+    while not (notebooks.kernels and runs(notebooks.kernels[-1])): time.sleep(0.05)
     time.sleep(2)
     while thread.is_alive():
         _interrupt(notebooks.kernels)
@@ -201,21 +200,9 @@ def gone(pid):
 
 def test_the_server_ends_with_the_process_that_made_it(tmp_path):
     connection = tmp_path / "kernel.json"
-    connection.write_text(
-        json.dumps(
-            dict(
-                transport="ipc",
-                ip=str(tmp_path / "kernel"),
-                shell_port=1,
-                iopub_port=2,
-                stdin_port=3,
-                hb_port=4,
-                control_port=5,
-                key="",
-                signature_scheme="hmac-sha256",
-            )
-        )
-    )
+    ports = dict(shell_port=1, iopub_port=2, stdin_port=3, hb_port=4, control_port=5)
+    given = dict(transport="ipc", ip=str(tmp_path / "kernel"), key="", signature_scheme="hmac-sha256", **ports)
+    connection.write_text(json.dumps(given))
     parent = subprocess.Popen([sys.executable, "-c", ALONE, str(connection)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     pids = json.loads(parent.stdout.readline())
     assert not any(map(gone, pids))

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'CANARY', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 'requirements', 'checks',
-           'need_network', 'need_hub', 'need_locks', 'without_password', 'same_model', 'canary', 'how_to_get',
-           'lacking', 'profile_resources', 'weights_of_rows', 'longest_prompt', 'check_access', 'preflight']
+           'need_network', 'need_hub', 'need_locks', 'same_model', 'canary', 'how_to_get', 'lacking',
+           'profile_resources', 'weights_of_rows', 'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
 import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
@@ -50,7 +50,7 @@ def checks(
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data DIR, or data = synthetic in settings.ini")
-    key, where = profile.api_key_env or "the endpoint", without_password(profile.endpoint)
+    key, where = profile.api_key_env or "the endpoint", without_secrets(profile.endpoint)
     yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
     if len(profile.servers) > 1 and not profile.api_key_env and all(map(_answers, profile.servers)):
         said = canary(profile, profile.servers)
@@ -214,10 +214,10 @@ def _asked(profile, path, body=None, patience=5):
     except urllib.error.HTTPError as e:
         if 300 <= e.code < 400:
             where = urlsplit(urljoin(url, e.headers.get("Location", "")))
-            raise UsageError(f"{without_password(profile.endpoint)} redirects to {where.scheme}://{where.hostname}: "
+            raise UsageError(f"{without_secrets(profile.endpoint)} redirects to {where.scheme}://{where.hostname}: "
                              "name the address that answers, "
                              "since a key follows no redirect") from None
-        raise UsageError(f"{without_password(profile.endpoint)} answers with {e.code} {e.reason}") from None
+        raise UsageError(f"{without_secrets(profile.endpoint)} answers with {e.code} {e.reason}") from None
     except (OSError, ValueError, http.client.HTTPException) as e:
         raise UsageError(without_secrets(f"{profile.endpoint} doesn't answer: {getattr(e, 'reason', e)}")) from None
 
@@ -227,12 +227,6 @@ def _apart(url):
     if at.username is None: return url, {}
     encoded = base64.b64encode(f"{unquote(at.username)}:{unquote(at.password or '')}".encode()).decode()
     return at._replace(netloc=at.netloc.rpartition("@")[2]).geturl(), {"Authorization": f"Basic {encoded}"}
-
-def without_password(
-    endpoint: str,
-) -> str:
-    "Address without user name, password and API key."
-    return without_secrets(endpoint)
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7a41
 def _model(profile):
@@ -261,9 +255,9 @@ def same_model(
         for what in _SAME:
             mine, its = found[one].get(what), found[other].get(what)
             if mine != its:
-                raise UsageError(f"the servers hold different models: {what} of {profile.model} is {mine!r} at {without_password(one)} "
-                                 f"and {its!r} at {without_password(other)}: a table would mix them")
-    return f"{profile.model} at {without_password(one)}" + (f" and {len(others)} more, which say the same of it" if others else "")
+                raise UsageError(f"the servers hold different models: {what} of {profile.model} is {mine!r} at {without_secrets(one)} "
+                                 f"and {its!r} at {without_secrets(other)}: a table would mix them")
+    return f"{profile.model} at {without_secrets(one)}" + (f" and {len(others)} more, which say the same of it" if others else "")
 
 CANARY = "Count from one to ten in words, with commas between them and nothing else."  # asked of each server of a pool
 
@@ -280,8 +274,8 @@ def canary(
         replies.setdefault(" ".join(str(found).split()), server)
     if len(replies) < 2: return ""
     (one, here), (other, there) = list(replies.items())[:2]
-    return (f"the servers of {profile.model} reply differently to the same request: {one[:40]!r} at {without_password(here)}, "
-            f"{other[:40]!r} at {without_password(there)}: compare their weights, quantization and chat templates, or name one server")
+    return (f"the servers of {profile.model} reply differently to the same request: {one[:40]!r} at {without_secrets(here)}, "
+            f"{other[:40]!r} at {without_secrets(there)}: compare their weights, quantization and chat templates, or name one server")
 
 def _batches(profile):
     "Check the server's batch endpoint and its queue limit."
@@ -382,7 +376,7 @@ def lacking(
     if kind == "model":
         key, endpoint = reached.get("key", ""), reached.get("endpoint", profile.endpoint)
         if key and not variable(key): return f"key: set the environment variable {key}"
-        if not _listens(endpoint): return f"server: nothing answers at {without_password(endpoint)}: start it with the model {name}"
+        if not _listens(endpoint): return f"server: nothing answers at {without_secrets(endpoint)}: start it with the model {name}"
     if kind == "echo" and not scores_texts(name):
         return (f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: "
                 "serve the model with vLLM (--profile vllm)")
@@ -439,9 +433,9 @@ def _named(profile, paper, sets={}):
     for what, kind, name in dict.fromkeys(r for p in _as_the_paper(profile, paper) for r in profile_resources(p, sets)):
         if not used(what): continue
         if kind == "echo" and scores_texts(name) and not _listens(name):
-            yield what, None, "not known while no server answers", f"start the server at {without_password(name)}"
+            yield what, None, "not known while no server answers", f"start the server at {without_secrets(name)}"
             continue
-        yield row(what, lacking(dict(kind=kind, name=name), profile) or _unechoed(profile, kind), without_password(name))
+        yield row(what, lacking(dict(kind=kind, name=name), profile) or _unechoed(profile, kind), without_secrets(name))
     if paper and not profile.offline: yield from _weights_of_rows(paper)
     if used("documents"): yield row("documents", _documents(profile), profile.documents or profile.data)
     if not profile.offline and profile.endpoint != "trained": yield _context(profile, paper)
@@ -478,7 +472,7 @@ def _unechoed(profile, kind):
         except (KeyError, TypeError, IndexError): pass
         said = "its answer has none"
     why = " ".join(said.replace(": ", ", ").split())
-    return (f"log-probabilities: {urlsplit(without_password(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): "
+    return (f"log-probabilities: {urlsplit(without_secrets(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): "
             "serve the model with vLLM (--profile vllm)")
 
 def _documents(profile):

@@ -222,7 +222,7 @@ def answer(
 def _asked(question, named, method, dataset, profile, corpus, progress):
     from treekit.core.types import Question
     from treekit.corpora.load import read_corpus
-    from treekit.experiments.costs import store_of
+    from treekit.experiments.planning import open_store
     from treekit.experiments.given_passages import file_source
     from treekit.experiments.run import run
     over, about = {}, dict(label=f"{', '.join([named, *_changed(named, method, profile)])}: {shorten(question, 90, placeholder=' …')}")
@@ -235,7 +235,7 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
     began = time.time()
     results = run({named: method}, asked, profile, corpora=over, progress=progress, about=about)
     [row] = results.rows
-    with store_of(profile) as store: who, charged = _who(row.trace, results.model, store), store.charges("ask", began)
+    with open_store(profile) as store: who, charged = _who(row.trace, results.model, store), store.charges("ask", began)
     index, record = results.indexing.get((named, dataset)), row.record()
     why = "" if corpus or record["error"] else _unfounded(question, record["answer"], profile, over.get(dataset))
     if why: record |= dict(answer=NOT_FOUND, reply=record["answer"])
