@@ -33,10 +33,6 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-
-
-
-
 PAGES = [
     Passage("p1", "Grey Harbour", "Grey Harbour is a novel of 1931. It is by Ida Roth. Critics praised the fog."),
     Passage("p2", "Ida Roth", "She was a writer. Her birthplace is Tarn."),
@@ -62,8 +58,6 @@ class Scripted(FakeChat):
     def __init__(self, path=CHAIN, enough=lambda documents: True):
         super().__init__()
         self.path, self.enough = path, enough
-
-    def named(self, name): return self.inputs(name)
 
     def reply(self, request, sample):
         given, name = request.inputs, request.prompt.name
@@ -147,24 +141,14 @@ def test_edges_equal_their_definition():
     n, scores = len(g.sentences), (g.vectors @ g.vectors.T).round(5)
     close = [sorted((j for j in range(n) if j != i), key=lambda j: (-scores[i, j], j))[:2] for i in range(n)]
     for i in range(n):
-        wanted = {
-            j
-            for j in range(n)
-            if j != i
-            and (
-                set(g.names[i]) & set(g.names[j])
-                or g.sentences[i].id == g.sentences[j].id
-                and abs(i - j) <= 2
-                or j in close[i]
-                or i in close[j]
-            )
-        }
+        due = {}
+        for j in range(n):
+            names, similar = set(g.names[i]) & set(g.names[j]), j in close[i] or i in close[j]
+            beside = g.sentences[i].id == g.sentences[j].id and abs(i - j) <= 2
+            whys = names | {why for why, holds in (("beside", beside), ("similar", similar)) if holds}
+            if whys and j != i: due[j] = whys
         found = g.neighbours(i, window=2)
-        assert set(found) == wanted and list(found) == sorted(found)
-        for j, why in found.items():
-            assert ("similar" in why) == (j in close[i] or i in close[j])
-            assert ("beside" in why) == (g.sentences[i].id == g.sentences[j].id and abs(i - j) <= 2)
-            assert {w for w in why if w not in ("similar", "beside")} == set(g.names[i]) & set(g.names[j])
+        assert {j: set(why) for j, why in found.items()} == due and list(found) == sorted(found)
 
 
 def test_the_best_sentences_come_in_order_and_equal_ones_as_they_stand():
@@ -196,7 +180,7 @@ def test_a_lost_sub_question_is_found_by_its_rewriting():
     assert sentences(good)[1] == ["Ida Roth: Her birthplace is Tarn."]
     lost, context = asked(ChainRAG(**narrow | dict(rewriting="none")), Scripted(enough=enough))
     assert sentences(lost)[1] == ["Ada Lund: The birthplace of this author is Orle."]
-    assert (lost.answer, context.llm.named("paths.unclear")) == ("Orle", [])
+    assert (lost.answer, context.llm.inputs("paths.unclear")) == ("Orle", [])
 
 
 def test_calls_and_their_longest_chain():
@@ -204,7 +188,7 @@ def test_calls_and_their_longest_chain():
     # apart, (enough, answer), (unclear, rewrite, enough, answer), integrate
     assert (chain.usage.calls, chain.usage.critical_path) == (8, 8)
     pair, context = asked(ChainRAG(**OWN), Scripted(PAIR))
-    assert (pair.usage.calls, pair.usage.critical_path) == (6, 4) and not context.llm.named("paths.unclear")  # both at once
+    assert (pair.usage.calls, pair.usage.critical_path) == (6, 4) and not context.llm.inputs("paths.unclear")  # both at once
     assert [n.data["needs"] for n in steps(pair)] == [[], []] and pair.trace.nodes[1].data["references"] == [[], []]
 
 
@@ -213,12 +197,12 @@ def test_a_context_is_widened_until_it_suffices():
     for limit, judged, sizes in [(0, 0, 1), (1, 1, 3), (2, 2, 5), (3, 3, 7)]:
         method = ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN)
         p, context = asked(method, Scripted('["What is Grey Harbour?"]', never))
-        assert (len(context.llm.named("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
+        assert (len(context.llm.inputs("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
     p, context = asked(
         ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1, **OWN),
         Scripted('["What is Grey Harbour?"]', lambda documents: any("Ida Roth" in d for d in documents)),
     )
-    assert [len(g["documents"]) for g in context.llm.named("chainrag.suffices")] == [1, 3] and steps(p)[0].data["expansions"] == 1
+    assert [len(g["documents"]) for g in context.llm.inputs("chainrag.suffices")] == [1, 3] and steps(p)[0].data["expansions"] == 1
     assert context.embedder.questions == 1  # searched and widened with one vector
     p, context = asked(ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0, **OWN), Scripted('["What is Grey Harbour?"]', never))
     # Ada Lund's page is joined with none
@@ -238,7 +222,7 @@ def test_the_neighbours_of_what_joined_come_next():
 
 def test_answers_or_contexts_are_integrated():
     answers, context = asked(ChainRAG(**OWN))
-    [given] = context.llm.named("chainrag.combine")
+    [given] = context.llm.inputs("chainrag.combine")
     assert parse_history(given["history"]) == [
         (0, "Who is the author of Grey Harbour?", "Ida Roth"),
         (1, "What is the birthplace of this author?", "Tarn"),  # as it was made, as in the public code
@@ -246,7 +230,7 @@ def test_answers_or_contexts_are_integrated():
     assert given["question"] == ASKED.question
     contexts, context = asked(ChainRAG(integration="contexts", seeds=3, **OWN))
     last = context.llm.asked[-1].inputs
-    assert not context.llm.named("chainrag.combine")
+    assert not context.llm.inputs("chainrag.combine")
     assert last["question"] == ASKED.question
     assert len(last["documents"]) == len({s for some in sentences(contexts) for s in some})
     assert contexts.answer == "Tarn" and contexts.usage.calls == 8
@@ -274,8 +258,8 @@ def test_what_was_not_found_is_not_written_into_the_next_sub_question():
     p, context = asked(ChainRAG(**OWN), Ignorant())
     assert [n.data["evidence"] for n in steps(p)] == ["(not found)"] * 2
     assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?"
-    assert steps(p)[1].notes == ["what it refers to wasn't found; asked as it stands"] and not context.llm.named("paths.unclear")
-    assert context.llm.named("chainrag.combine")[0]["history"].count("(not found)") == 2
+    assert steps(p)[1].notes == ["what it refers to wasn't found; asked as it stands"] and not context.llm.inputs("paths.unclear")
+    assert context.llm.inputs("chainrag.combine")[0]["history"].count("(not found)") == 2
 
 
 def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
@@ -399,7 +383,7 @@ def test_chainrag_is_asked_with_its_own_guidelines():
     assert request.prompt is chainrag.GUIDED
     for kind in ("compared", "influence", "Parallel", "Sequential", "Comparative", "two at most", "JSON array"): assert kind in request.text
     _, context = asked(ChainRAG(reranker="", decomposer="plain"))
-    assert context.llm.named("paths.navigate") and not context.llm.named("chainrag.decompose")
+    assert context.llm.inputs("paths.navigate") and not context.llm.inputs("chainrag.decompose")
 
 
 def test_beside_across_passages_and_neighbours_that_come_again():
@@ -504,8 +488,6 @@ def test_the_names_are_those_of_the_printed_tables():
 
 # Search-R1
 
-
-
 def Shelf(text="Ida Roth wrote it."):
     return FakeShelf(lambda q, k: [Passage(f"p{i}", "Grey Harbour", text) for i in range(k)])
 
@@ -571,23 +553,8 @@ def test_every_bad_reply_is_read_and_noted(reply, query, answer, note):
 
 def test_any_text_is_a_turn():
     draw = random.Random(5)
-    pieces = [
-        "<think>",
-        "</think>",
-        "<search>",
-        "</search>",
-        "<answer>",
-        "</answer>",
-        "<information>",
-        "</information>",
-        "<",
-        ">",
-        "</",
-        "a",
-        "b c",
-        "\n",
-        " ",
-    ]
+    tags = "<think> </think> <search> </search> <answer> </answer> <information> </information> < > </".split()
+    pieces = [*tags, "a", "b c", "\n", " "]
     for _ in range(3000):
         reply = "".join(draw.choices(pieces, k=draw.randrange(12)))
         value, odd, kept = read_turn(reply)

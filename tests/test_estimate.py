@@ -283,7 +283,7 @@ from treekit.retrieval.dense import CrossEncoder, Dense, embedder
 passages = [Passage("1", "Clock", "Otto Venn mends clocks."), Passage("2", "Film", "Lio Vant made a film.")]
 index = Dense(passages, "some/encoder", "some/encoder-of-questions")
 [[first, _]] = index.search(["Who mends clocks?"], 2)
-ranker = CrossEncoder("some/ranker", fallback="none")
+ranker = CrossEncoder("some/ranker")
 print(first.passage.id, ranker.name, "some/encoder-of-questions" in index.fingerprint, "torch" in sys.modules)
 print(embedder()(["a text"]).shape, "torch" in sys.modules)
 """

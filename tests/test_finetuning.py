@@ -1,7 +1,6 @@
 "Fine-tuning at the pinned versions, and the router's samples and scores. Each training here takes a second or two."
-import json, math, os, signal, subprocess, sys, time
+import json, math, sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +14,8 @@ from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
 from treekit.synthetic.generate import SyntheticWiki
 
 torch = pytest.importorskip("torch")
+from trainings import PowerCut, cut_off, killed, same, weights
+
 torch.set_num_threads(1)
 
 TEXTS = [
@@ -26,8 +27,6 @@ DATA = encode(TOKENIZER, [TrainingExample(f"s{n}", t, " ".join(t.split()[:3])) f
 
 
 def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
-def weights(model): return {k: p.detach().clone() for k, p in model.named_parameters()}
-def same(a, b): return all(torch.equal(a[k], b[k]) for k in a) and a.keys() == b.keys()
 
 
 # ---- one step through transformers and peft ----
@@ -98,19 +97,13 @@ def test_every_sample_comes_once_an_epoch():
 
 LONG = Recipe("full", lr=5e-3, epochs=10, batch=6, save_every=2)
 
-class PowerCut(Exception): pass
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = Recipe(method, lr=5e-3, epochs=4, batch=4, save_every=3)
     whole, cut, again = (adapted(llama(), recipe) for _ in range(3))
-    log, left = train(whole, DATA, recipe), [7]
-    def until(model, batch):
-        left[0] -= 1
-        if left[0] < 0: raise PowerCut
-        return sft_loss(model, batch)
-    with pytest.raises(PowerCut): train(cut, DATA, recipe, tmp_path, loss=until)
+    log = train(whole, DATA, recipe)
+    with pytest.raises(PowerCut): train(cut, DATA, recipe, tmp_path, loss=cut_off(7, sft_loss))
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 6
     assert train(again, DATA, recipe, tmp_path) == log
     assert same(weights(whole), weights(again))
@@ -121,16 +114,8 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
 @pytest.mark.slow
 def test_killed_and_started_again(tmp_path):
     "A process that is killed leaves a checkpoint that another goes on from, to the same weights."
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_finetuning import *
-train(llama(), DATA, LONG, {str(tmp_path)!r}, loss=lambda model, batch: (time.sleep(.05), sft_loss(model, batch))[1])
-"""
-    first = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 300
-    while not (tmp_path / "checkpoint.pt").exists() and first.poll() is None and time.time() < deadline: time.sleep(.02)
-    first.send_signal(signal.SIGKILL), first.wait()
+    slow = "lambda model, batch: (time.sleep(.05), sft_loss(model, batch))[1]"
+    killed("test_finetuning", f"train(llama(), DATA, LONG, {str(tmp_path)!r}, loss={slow})", tmp_path)
     assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 20
     resumed, whole = llama(), llama()
     train(resumed, DATA, LONG, tmp_path), train(whole, DATA, LONG)

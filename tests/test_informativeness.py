@@ -12,7 +12,7 @@ from treekit.core.types import Passage
 from treekit.experiments.resources import load_corpus
 from treekit.utils import sqlite_cache
 from treekit.syntax.entities import AnnotatedText, Annotations, SentenceTree, StanzaAnnotator, annotated_text, annotator_for
-from treekit.retrieval.informativeness import DualPath, Informativeness, Extensions, interleave, dual_path, importance, ranked
+from treekit.retrieval.informativeness import DualPath, Informativeness, Extensions, interleave, importance, ranked
 from treekit.syntax.parser import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Extensions.paper()
@@ -194,14 +194,6 @@ def test_fused_scores_by_hand():
     assert scored(two) == [("0", round(1 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("1", 0.25), ("2", 0.2)]
     three = DualPath(informative, similar, constant=2, literal=literal).search(["?"], 3)[0]
     assert scored(three) == [("0", round(0.5 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("2", round(0.5 / 3 + 0.5 / 5, 9))]
-
-
-def test_the_two_paths_ready_made():
-    passages = [Passage(f"p{i}", f"Film {i}", f"ORRIN made film {i}") for i in range(40)]
-    for paper, fusion in ((True, "lists"), (False, "reciprocal")):
-        both = dual_path(passages, BM25(passages), Annotations(Chain()), paper)
-        assert both.fusion == fusion and both.shares == (15, 10) and bool(both.literal) is not paper
-        assert len(both.search(["ORRIN and Film 7"])[0]) == 25
 
 
 def test_wrong_settings_say_what_to_do():

@@ -22,8 +22,6 @@ from treekit.models.extractive.client import ExtractiveClient
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
-from treekit.store.run_store import Store
-from treekit.llm.cached_client import CachedClient
 
 SHELF = BM25(
     [
@@ -83,24 +81,13 @@ def test_an_empty_question_is_lost_and_nothing_else():
     assert counts["unread"] == 1 and len(pairs) == 1
 
 
-def test_nothing_is_paid_twice():
-    chat, store = Scripted(json.dumps([PATH, [ASKED.question]])), Store()
-    first = asyncio.run(collected([ASKED], lambda q: Context(CachedClient(chat, store), SHELF), LOOP))
-    paid = chat.calls
-    assert asyncio.run(collected([ASKED], lambda q: Context(CachedClient(chat, store), SHELF), LOOP)) == first and chat.calls == paid
-
-
 def pairs_of(n):
     "Pairs of two kinds of question: the whole path is right, the question as it is isn't."
     out, places = [], ("city", "town", "village")
     for k in range(n):
-        question = (
-            f"{('Who is the mayor', 'What is the population')[k % 2]} of the {places[k % 3]} where Name{'abcdefgh'[k % 8]} Roth died?"
-        )
-        whole = (
-            f"In which {places[k % 3]} did Name{'abcdefgh'[k % 8]} Roth die?",
-            f"{('Who is the mayor', 'What is the population')[k % 2]} of this {places[k % 3]}?",
-        )
+        asked, place, name = ("Who is the mayor", "What is the population")[k % 2], places[k % 3], f"Name{'abcdefgh'[k % 8]}"
+        question = f"{asked} of the {place} where {name} Roth died?"
+        whole = f"In which {place} did {name} Roth die?", f"{asked} of this {place}?"
         out += [Pair(f"q{k}/1", question, whole, "x", 1.0, True), Pair(f"q{k}/2", question, (question,), "y", 0.0, False)]
     return out
 

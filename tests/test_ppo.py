@@ -1,7 +1,6 @@
 "The reward model and PPO at the pinned versions of torch, transformers and peft. Each training here takes a second or less."
-import copy, json, math, os, signal, subprocess, sys, time
+import copy, json, math, sys
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,8 @@ from treekit.training.ppo import (
     rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, use_adapter)
 
 torch = pytest.importorskip("torch")
+from trainings import PowerCut, cut_off, killed, same, weights
+
 torch.set_num_threads(1)
 
 WORDS = "dam house tower bridge Mole Tanecenza Runess".split()
@@ -25,8 +26,6 @@ SMALL = PPO("full", lr=3e-3, rollouts=8, batch=4, passes=2, epochs=2, max_new=6,
 
 
 def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
-def weights(model): return {k: p.detach().clone() for k, p in model.named_parameters()}
-def same(a, b): return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
 def long(prompts, replies): return [min(len(r), 20) / 20 for r in replies]
 def logprobs(model, episodes):
     with torch.no_grad(): return seen(model, episodes)[0]
@@ -351,20 +350,13 @@ def test_it_learns_by_lora():
 
 # ---- cut off, broken, mismatched ----
 
-class PowerCut(Exception): pass
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = replace(SMALL, method=method, epochs=4, save_every=2, target_kl=0.5)
     whole, log = ppo(llama(), TOKENIZER, PROMPTS, long, recipe)
     assert json.loads(json.dumps(log)) == log  # it is kept as JSON
-    left = [5]
-    def until(prompts, replies):
-        left[0] -= 1
-        if left[0] < 0: raise PowerCut
-        return long(prompts, replies)
-    with pytest.raises(PowerCut): ppo(llama(), TOKENIZER, PROMPTS, until, recipe, tmp_path)
+    with pytest.raises(PowerCut): ppo(llama(), TOKENIZER, PROMPTS, cut_off(5, long), recipe, tmp_path)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 4 and len(log) == 6
     again, found = ppo(llama(), TOKENIZER, PROMPTS, long, recipe, tmp_path)
     assert found == log and same(weights(whole), weights(again))
@@ -374,16 +366,8 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
 
 @pytest.mark.slow
 def test_killed_and_started_again(tmp_path):
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from test_ppo import *
-ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: (time.sleep(.2), long(p, r))[1], replace(SMALL, epochs=6), {str(tmp_path)!r})
-"""
-    first = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
-    deadline = time.time() + 300
-    while not (tmp_path / "checkpoint.pt").exists() and first.poll() is None and time.time() < deadline: time.sleep(.02)
-    first.send_signal(signal.SIGKILL), first.wait()
+    slow = "lambda p, r: (time.sleep(.2), long(p, r))[1]"
+    killed("test_ppo", f"ppo(llama(), TOKENIZER, PROMPTS, {slow}, replace(SMALL, epochs=6), {str(tmp_path)!r})", tmp_path)
     assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 9
     resumed, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6), tmp_path)
     whole, due = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6))

@@ -471,19 +471,12 @@ TOWN = add_introduction(
     )
 )
 # 0 Tarn: 1 Introduction (2), 3 History (4; 5 War (6)), 7 Sights (8, 9), 10 People (11 Painters (12))
+BARE = build_tree(TOWN.title, [(TOWN.depth(n.id) - (n.id == 2), n.type, n.text) for n in TOWN.nodes[1:] if n.id != 1], TOWN.id)
+# as its builder leaves it, without a heading over the introduction: 0 Tarn (1), 2 History (3; 4 War (5)), 6 Sights (7, 8), 9 People (10
+# Painters (11))
 CHUNK = Passage("c", "Tarn", "founded in 1204 by fishermen.")
-
-
-def test_the_town_is_what_the_cases_say():
-    assert [(n.id, n.text.split()[0]) for n in TOWN.nodes if n.type == "structure"] == [
-        (0, "Tarn"),
-        (1, "Introduction"),
-        (3, "History"),
-        (5, "War"),
-        (7, "Sights"),
-        (10, "People"),
-        (11, "Painters"),
-    ]
+RIBE = build_tree("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
+IN_RIBE = Passage("r", "Ribe", "another town, far from the sea")
 
 
 @pytest.mark.parametrize("output, answers, opened, expected", [
@@ -608,22 +601,16 @@ def test_what_is_rendered_is_parsed(name, seed):
 
 @pytest.mark.parametrize("reading", ["paper", "code"])
 def test_a_refusal_beside_behaviours_voids_them(reading):
-    p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer"), [tree_without(TOWN)], CHUNK)
+    p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer"), [BARE], CHUNK)
     assert routings(p)[0].data["answers"] == [] and counts(p)["all_refused"] == 1 and routed(p) == []
 
 
-def tree_without(tree):
-    "The town as its builder leaves it: no heading over the introduction."
-    return build_tree(tree.title, [(tree.depth(n.id) - (n.id == 2), n.type, n.text) for n in tree.nodes[1:] if n.id != 1], tree.id)
-
-
 def test_routed_passages_with_and_without_headings():
-    bare = tree_without(TOWN)  # 0 Tarn (1), 2 History (3; 4 War (5)), 6 Sights (7, 8), 9 People (10 Painters (11))
     says = lambda d: "[ANSWER] 5: It burned" if "It burned" in d else "[EXPAND] 4: ===War==="
-    assert routed(ask(PUBLIC_CODE, Router(says), [bare], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
+    assert routed(ask(PUBLIC_CODE, Router(says), [BARE], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
     says = lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"
-    assert routed(ask(RDR2(), Router(says), [bare], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
-    assert routed(ask(RDR2(headings=False), Router(says), [bare], CHUNK)) == ["It burned down in 1658."]
+    assert routed(ask(RDR2(), Router(says), [BARE], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
+    assert routed(ask(RDR2(headings=False), Router(says), [BARE], CHUNK)) == ["It burned down in 1658."]
     lists = build_tree(
         "List",
         [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")],
@@ -643,7 +630,7 @@ def test_an_introduction_can_be_reached_in_the_papers_reading_alone():
     "The public code never gets there once anything is visible; how often that would have mattered is counted."
     for method, line in ((RDR2(), "[EXPAND] 1: Introduction"), (PUBLIC_CODE, "[EXPAND] 0: Tarn")):
         says = lambda d: "[ANSWER] " + re.search(r"(\d+: Tarn is)", d)[1] if "Tarn is a town" in d else line
-        p = ask(method, Router(says), [tree_without(TOWN)], CHUNK)
+        p = ask(method, Router(says), [BARE], CHUNK)
         if method == PUBLIC_CODE: assert (routed(p), counts(p)["open"]) == ([], 1)
         else: assert (routed(p), counts(p)["introduction"]) == (["==Introduction==\nTarn is a town on a river with a harbour."], 1)
 
@@ -706,7 +693,7 @@ def test_the_public_code_as_it_is_told_again(seed):
 def test_the_public_code_is_named_and_has_no_fallback():
     assert CODE.startswith("XuLingnan/RDR2@") and PUBLIC_CODE == RDR2(reading="code", longest=None) and not PUBLIC_CODE.fallback
     for method in (RDR2(), PUBLIC_CODE):
-        p = ask(method, router := Router(lambda d: "Cannot answer"), [tree_without(TOWN)], CHUNK)
+        p = ask(method, router := Router(lambda d: "Cannot answer"), [BARE], CHUNK)
         assert routed(p) == [] and "## Paragraph\n\n\n## Question" in router.read[0].text  # an empty section, as in the code
 
 
@@ -714,7 +701,7 @@ def test_the_code_matches_headings_too():
     "A passage that runs from one section into a top-level one: the heading between lights the introduction."
     across = Passage("a", "Tarn", "It burned down in 1658. The cathedral has two spires.")
     visible = {
-        reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [tree_without(TOWN)], across))[0].data["lit"]
+        reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [BARE], across))[0].data["lit"]
         for reading in ("paper", "code")
     }
     assert visible == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
@@ -738,12 +725,12 @@ def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
 
 def test_empty_headings_cost_the_code_an_iteration():
     says = lambda d: "[EXPAND] 9: People\n[EXPAND] 6: Sights" if "It was founded" in d else "Cannot answer"
-    p = ask(RDR2(reading="code", iterations=1), Router(says), [tree_without(TOWN)], CHUNK)
+    p = ask(RDR2(reading="code", iterations=1), Router(says), [BARE], CHUNK)
     assert [n.data["heading"] for n in routings(p)] == [None] and counts(p)["limit"] == 1
     p = ask(
         RDR2(iterations=1),
         Router(lambda d: "[EXPAND] 10: People\n[EXPAND] 7: Sights" if "It was founded" in d else "Cannot answer"),
-        [tree_without(TOWN)],
+        [BARE],
         CHUNK,
     )
     assert [n.data["heading"] for n in routings(p)] == [None, 7] and counts(p)["empty"] == 1
@@ -751,21 +738,21 @@ def test_empty_headings_cost_the_code_an_iteration():
 
 def test_what_was_seen_and_what_was_retrieved():
     "The paper passes over a heading whose text was shown; the code over one with a retrieved passage anywhere below it."
-    bare, second = tree_without(TOWN), Passage("d", "Tarn", "It burned down in 1658.")
+    second = Passage("d", "Tarn", "It burned down in 1658.")
     p = ask(
         RDR2(reading="code"),
         Router(lambda d: "[EXPAND] 2: History\n[EXPAND] 6: Sights" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
-        [bare],
+        [BARE],
         second,
     )
     assert counts(p)["open"] == 1 and [n.data["heading"] for n in routings(p)] == [None, 6]
     two = lambda d: "[EXPAND] 4: War" if "It was founded" in d else "Cannot answer"
-    p = ask(RDR2(reading="code"), Router(two), [bare], CHUNK, second)  # what stands below War was retrieved
+    p = ask(RDR2(reading="code"), Router(two), [BARE], CHUNK, second)  # what stands below War was retrieved
     assert counts(p)["seen"] == 1 and len(routings(p)) == 2
     p = ask(
         RDR2(),
         Router(lambda d: "[EXPAND] 3: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
-        [bare],
+        [BARE],
         second,
     )
     assert [n.data["heading"] for n in routings(p)] == [None, 3] and counts(p)["half_open"] == 1
@@ -773,12 +760,11 @@ def test_what_was_seen_and_what_was_retrieved():
 
 def test_titles_in_the_order_a_b_a():
     "The third passage lies in A's tree; it is counted, since the public code looks for it in B's."
-    other = build_tree("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
     second = Passage("d", "Tarn", "The harbour has a lighthouse from 1841.")
-    groups, interleaved = grouped(hits(CHUNK, Passage("r", "Ribe", "another town, far from the sea"), second), Documents([TOWN, other]))
+    groups, interleaved = grouped(hits(CHUNK, IN_RIBE, second), Documents([TOWN, RIBE]))
     assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [("Tarn", [(4,), (9,)]), ("Ribe", [(2,)])]
     assert interleaved == 1
-    assert grouped(hits(CHUNK, second, Passage("r", "Ribe", "another town, far from the sea")), Documents([TOWN, other]))[1] == 0
+    assert grouped(hits(CHUNK, second, IN_RIBE), Documents([TOWN, RIBE]))[1] == 0
 
 
 def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
@@ -793,17 +779,16 @@ def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
 
 
 def test_refused_documents_and_the_fallback():
-    other = build_tree("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
-    both = CHUNK, Passage("r", "Ribe", "another town, far from the sea")
-    one = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Cannot answer"), [TOWN, other], *both)
+    both = CHUNK, IN_RIBE
+    one = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Cannot answer"), [TOWN, RIBE], *both)
     founded = f"==History==\n{TOWN[4].text}"
     assert routed(one) == [founded] and "all_refused" not in counts(one)
     assert [n.data["refused"] for n in one.trace.nodes if n.kind == "document"] == [False, True]
     for fallback, read in ((True, [p.text for p in both]), (False, [])):
-        none = ask(RDR2(fallback=fallback), router := Router(lambda d: "Cannot answer"), [TOWN, other], *both)
+        none = ask(RDR2(fallback=fallback), router := Router(lambda d: "Cannot answer"), [TOWN, RIBE], *both)
         assert routed(none) == read and counts(none)["all_refused"] == 1
         assert (f"## Paragraph\n{both[0].title}\n{both[0].text}" in router.read[0].text) == fallback
-        torn = ask(RDR2(fallback=fallback), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, other], *both)
+        torn = ask(RDR2(fallback=fallback), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, RIBE], *both)
         assert routed(torn) == [founded, both[1].text][:1 + fallback] and counts(torn)["unread"] == 1
 
 
@@ -848,7 +833,7 @@ def test_ablations():
     p = ask(
         RDR2(structure=False, reading="code"),
         code,
-        [tree_without(TOWN)],
+        [BARE],
         Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."),
     )
     assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."]
@@ -939,34 +924,30 @@ def test_a_failing_call_leaves_nothing_running():
 PROFILE = load_profile("offline", search_scope="documents")
 
 
+def go(methods, asked, profile, **given): return run(methods, asked, profile, **dict(store=Store(), progress=False) | given)
+
+
 @pytest.mark.long
 def test_a_run_gives_documents_and_reads_predictions_again():
     asked = dict(asqa=load("asqa", n=3))
     store = Store()
-    first = run(METHODS, asked, PROFILE, store=store, progress=False)
+    first = go(METHODS, asked, PROFILE, store=store)
     assert not first.failures and first.corpora["asqa"] == "400 documents in chunks of 100 words"
     assert all(n.data["chunks"] for r in first.rows for n in r.trace.nodes if n.kind == "document")
-    again = run(METHODS, asked, PROFILE, store=store, progress=False)
+    again = go(METHODS, asked, PROFILE, store=store)
     assert all(r.stored for r in again.rows) and [r.answer for r in again.rows] == [r.answer for r in first.rows]
 
 
 def test_documents_and_router_are_part_of_the_key():
     shelf, asked = LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf"), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
-    def go(router=None, **fields):
-        return run(
-            {"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()},
-            asked,
-            load_profile("offline", **fields),
-            corpora=dict(asqa=shelf),
-            store=store,
-            router=router,
-            progress=False,
-        )
+    methods = {"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()}
+    def results(router=None, **fields):
+        return go(methods, asked, load_profile("offline", **fields), corpora=dict(asqa=shelf), store=store, router=router)
 
     store, router = Store(), Router(lambda d: "Cannot answer")
-    keys = [[r.key for r in go().rows], [r.key for r in go(router).rows], [r.key for r in go(data="synthetic:100").rows]]
+    keys = [[r.key for r in found.rows] for found in (results(), results(router), results(data="synthetic:100"))]
     assert len({k[0] for k in keys}) == 3 and len({k[1] for k in keys}) == 1
-    assert not router.seen and not go(router).failures  # Tarn is no page of the world
+    assert not router.seen and not results(router).failures  # Tarn is no page of the world
 
 
 def test_a_router_of_its_own(tmp_path, server):
@@ -981,29 +962,15 @@ def test_a_router_of_its_own(tmp_path, server):
     server.script(rules=[["Find the nodes", "[ANSWER] 4: It was founded"], ["Instruction", "In 1204."]])
     store, asked = Store(), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
     shelf = LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf")
-    both = dict(
-        corpora=dict(asqa=shelf),
-        store=store,
-        progress=False,
-        chat=OpenAIClient("reader", server.url),
-        router=OpenAIClient("router", server.url),
-    )
-    results = run(METHODS, asked, load_profile("local", documents=str(tmp_path), endpoint=server.url), **both)
+    def both(store, reader, router, **fields):
+        models = dict(chat=OpenAIClient(reader, server.url), router=OpenAIClient(router, server.url))
+        return go(METHODS, asked, load_profile("local", documents=str(tmp_path), **fields), corpora=dict(asqa=shelf), store=store, **models)
+    results = both(store, "reader", "router", endpoint=server.url)
     assert not results.failures
     assert results.rows[0].answer == "In 1204."
     assert routed(results.rows[0].prediction) == ["==History==\nIt was founded in 1204 by fishermen."]
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
-    with pytest.raises(UsageError, match="one paid model"):
-        run(
-            METHODS,
-            asked,
-            load_profile("local", documents=str(tmp_path), budget=1.0),
-            corpora=dict(asqa=shelf),
-            store=Store(),
-            progress=False,
-            chat=OpenAIClient("gpt-4o-mini", server.url),
-            router=OpenAIClient("gpt-4o", server.url),
-        )
+    with pytest.raises(UsageError, match="one paid model"): both(Store(), "gpt-4o-mini", "gpt-4o", budget=1.0)
 
 
 def test_a_tree_store_and_documents_without_ids(tmp_path):
@@ -1025,24 +992,11 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
     )
     asked, found = dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]), []
     for place in ("articles_towns.jsonl", "towns.trees"):
-        results = run(
-            METHODS,
-            asked,
-            load_profile("offline", documents=str(tmp_path / place)),
-            corpora=dict(asqa=shelf),
-            store=Store(),
-            router=Router(lambda d: "[ANSWER] 4"),
-            progress=False,
-        )
+        profile = load_profile("offline", documents=str(tmp_path / place))
+        results = go(METHODS, asked, profile, corpora=dict(asqa=shelf), router=Router(lambda d: "[ANSWER] 4"))
         assert not results.failures
         found.append(routed(results.rows[0].prediction))
-        chunked = run(
-            {"Retrieve-and-Read": Reader()},
-            asked,
-            load_profile("offline", documents=str(tmp_path / place), search_scope="documents", retriever="bm25s"),
-            store=Store(),
-            progress=False,
-        )
+        chunked = go({"Retrieve-and-Read": Reader()}, asked, replace(profile, search_scope="documents", retriever="bm25s"))
         assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
     assert found == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]] * 2
 
@@ -1050,15 +1004,9 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
 def test_where_there_are_no_documents(tmp_path):
     asked = dict(asqa=[Question("q", "asqa", "When?")])
     with pytest.raises(UsageError, match="set documents ="):
-        run(METHODS, asked, load_profile("offline", data=str(tmp_path)), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False)
-    assert not run(
-        {"Retrieve-and-Read": Reader()},
-        asked,
-        load_profile("offline", data=str(tmp_path), retriever="bm25s"),
-        corpora=dict(asqa=[CHUNK]),
-        store=Store(),
-        progress=False,
-    ).failures
+        go(METHODS, asked, load_profile("offline", data=str(tmp_path)), corpora=dict(asqa=[CHUNK]))
+    profile = load_profile("offline", data=str(tmp_path), retriever="bm25s")
+    assert not go({"Retrieve-and-Read": Reader()}, asked, profile, corpora=dict(asqa=[CHUNK])).failures
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -1127,28 +1075,24 @@ def test_flare_drafts_with_the_passages_that_are_there():
 
 def test_flare_where_a_server_gives_no_probabilities():
     with pytest.raises(UsageError, match="gives no probabilities.*use one that does"):
-        asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(Teller(told(True), logprobs=False), Shelf(CHUNK))))
-    scored = asyncio.run(
-        FLARE()(
-            Question("q", "asqa", "Who?"),
-            Context(Teller(told(True), logprobs=False, scores=lambda text: [-0.01] * len(text.split())), Shelf(CHUNK)),
-        )
-    )
+        ask(FLARE(), Teller(told(True), logprobs=False), [], CHUNK, question="Who?")
+    scores = lambda text: [-0.01] * len(text.split())
+    scored = ask(FLARE(), Teller(told(True), logprobs=False, scores=scores), [], CHUNK, question="Who?")
     assert scored.answer == "It was built by Ida." and scored.usage.calls == 4
-    offline = run({"FLARE": FLARE()}, dict(asqa=load("asqa", n=3)), PROFILE, store=Store(), progress=False)
+    offline = go({"FLARE": FLARE()}, dict(asqa=load("asqa", n=3)), PROFILE)
     said = [n.data.get("sure") for r in offline.rows for n in r.trace.nodes if n.kind == "sentence"]
     assert not offline.failures and said and set(said) <= {True, False}  # the simulated model gives log-probabilities
 
 
 def test_flare_ends():
     endless = Teller(lambda inputs: (f"Sentence {len(inputs['answer'].split())}.", [("x", -.01)]))
-    assert asyncio.run(FLARE(sentences=4)(Question("q", "asqa", "Who?"), Context(endless, Shelf(CHUNK)))).usage.calls == 4
+    assert ask(FLARE(sentences=4), endless, [], CHUNK, question="Who?").usage.calls == 4
     again = Teller(lambda inputs: ("The same.", [("x", -.01)]))
-    assert asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(again, Shelf(CHUNK)))).answer == "The same."
+    assert ask(FLARE(), again, [], CHUNK, question="Who?").answer == "The same."
     class Mute(Teller):
         async def complete(self, request):
             return [Completion("DONE", logprobs=(("DONE", -.01),))] if request.prompt.task == "next_sentence" else [Completion("At once.")]
-    p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(Mute(None), Shelf(CHUNK))))
+    p = ask(FLARE(), Mute(None), [], CHUNK, question="Who?")
     assert p.answer == "At once." and "written at once" in p.trace.nodes[-1].notes[0]
 
 
@@ -1187,16 +1131,14 @@ class Sampler(Teller):
 @pytest.mark.parametrize("summarise, calls, path", [(True, 2, 2), (False, 1, 1)])
 def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     words = dict(summarise=summarise, samples=10, compare="words")
-    p = asyncio.run(ASC(**words)(Question("q", "asqa", "What?"), Context(sampler := Sampler(), Shelf(CHUNK))))
+    p = ask(ASC(**words), sampler := Sampler(), [], CHUNK, question="What?")
     assert p.answer == "The mill was built in 1801. Ada Roth owned it." and (len(sampler.asked), p.usage.critical_path) == (calls, path)
     assert sampler.asked[0].n == 10 and sampler.asked[0].temperature == 0.7
     said = {c["text"]: (c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]}
     assert said["The mill was built in 1801."] == (10, True) and said["Ada Roth owned it."] == (5, True)
-    listed = asyncio.run(ASC(**words)(Question("q", "qampari", "Which?"), Context(Sampler(), Shelf(CHUNK))))
+    listed = ask(ASC(**words), Sampler(), [], CHUNK, dataset="qampari")
     assert listed.answer == "Ribe, Usk, Tarn"
-    alone = asyncio.run(
-        ASC(**words, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Context(sampler := Sampler(), Shelf(CHUNK)))
-    )
+    alone = ask(ASC(**words, agree=1.0, top_k=0), sampler := Sampler(), [], CHUNK)
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
 
 
@@ -1241,7 +1183,7 @@ def test_two_prompts_for_three_data_sets():
     assert {kind for kind, _ in READ} == {"long", "list"}
     texts = {}
     for dataset in ("asqa", "eli5", "qampari"):
-        asyncio.run(Reader(length_control=True)(Question("q", dataset, "Why?"), Context(router := Router(None), Shelf(CHUNK))))
+        ask(Reader(length_control=True), router := Router(None), [], CHUNK, dataset=dataset)
         texts[dataset] = router.read[0].text
     assert texts["asqa"].replace("65 words", "131 words") == texts["eli5"] and "131" in texts["eli5"]
     assert "## Paragraph\nTarn\nfounded in 1204 by fishermen.\n\n## Question" in texts["qampari"]
@@ -1250,12 +1192,9 @@ def test_two_prompts_for_three_data_sets():
 def test_asc_without_agreement_keeps_its_first_sample():
     class Alone(Sampler):
         async def complete(self, request):
-            return [
-                Completion(f"{w} {w} {w}.")
-                for w in "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()[: request.n]
-            ]
+            return [Completion(f"{w} {w} {w}.") for w in self.OWN[:request.n]]
 
-    p = asyncio.run(ASC(samples=10, compare="words")(Question("q", "asqa", "What?"), Context(Alone(), Shelf(CHUNK))))
+    p = ask(ASC(samples=10, compare="words"), Alone(), [], CHUNK, question="What?")
     assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]
 
 
@@ -1274,7 +1213,7 @@ def test_served_readers(system, said):
             self.asked.append(request)
             return [Completion(said)]
 
-    p = asyncio.run(Served(system=system)(Question("q", "asqa", "When?"), Context(fine := Fine(None), Shelf(CHUNK))))
+    p = ask(Served(system=system), fine := Fine(None), [], CHUNK, question="When?")
     assert (
         p.answer == "In 1204."
         and CHUNK.text in fine.asked[0].text

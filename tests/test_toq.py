@@ -42,6 +42,13 @@ def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=No
 
 def subs(trace): return [n for n in trace.nodes if n.kind == "sub-question"]
 def levels(trace): return trace.roots[0].data["levels"]
+def span(text): return json.dumps(dict(relevance="relevant", answer_span=text))
+
+
+def evaluated(coherence, answerability, overall, valid):
+    return EVALUATION.render(
+        dict(semantic_coherence=coherence, answerability=answerability, overall_assessment=overall, response_validity=valid)
+    )
 
 
 # --- Table 1
@@ -163,19 +170,9 @@ def graded(*grades):
     def says(part, q, inputs):
         if part == "decompose": return f"1. {q[:-1]} a?\n2. {q[:-1]} b?"
         if part == "evaluate":
-            return json.dumps(
-                dict(
-                    zip(
-                        ("semantic_coherence", "answerability", "overall_assessment", "response_validity"),
-                        (*(g := left.pop(0) if q == "Root?" else (2, 10, False))[:2], 8, g[2]),
-                    )
-                )
-            )
-        return {
-            "query": f"Query: {q}",
-            "respond": f"Response {len(left)} to {q}",
-            "integrate": '{"relevance": "relevant", "answer_span": "x"}',
-        }[part]
+            coherence, answerability, valid = left.pop(0) if q == "Root?" else (2, 10, False)
+            return evaluated(coherence, answerability, 8, valid)
+        return {"query": f"Query: {q}", "respond": f"Response {len(left)} to {q}", "integrate": span("x")}[part]
 
     return says
 
@@ -210,29 +207,12 @@ def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
                 "Who founded it?": "1. What is it?\n2. Founder of [ANS_1]?",
             }.get(q, q)
         if part == "integrate":
-            return json.dumps(
-                dict(
-                    relevance="relevant",
-                    answer_span={"What is it?": "a club", "Founder of a club?": "Ida", "Where was Ida born?": "Tarn"}.get(q)
-                    or ("Ida" if "Ida" in str(inputs["documents"]) else None),
-                )
-            )
-        if part == "evaluate":
-            return EVALUATION.render(
-                dict(
-                    semantic_coherence=8,
-                    answerability=80,
-                    overall_assessment=8,
-                    response_validity="Ida" in inputs["response"] if q != "Root?" else "Tarn" in inputs["response"],
-                )
-            )
-        return (
-            f"Query: {q}"
-            if part == "query"
-            else dict(zip(("Founder of a club?", "Where was Ida born?"), ("Ida.", "Ida was born in Tarn."))).get(q)
-            or " ".join(d for d in inputs["documents"] if isinstance(d, str))
-            or "?"
-        )
+            found = {"What is it?": "a club", "Founder of a club?": "Ida", "Where was Ida born?": "Tarn"}
+            return span(found.get(q) or ("Ida" if "Ida" in str(inputs["documents"]) else None))
+        if part == "evaluate": return evaluated(8, 80, 8, ("Ida" if q != "Root?" else "Tarn") in inputs["response"])
+        if part == "query": return f"Query: {q}"
+        said = {"Founder of a club?": "Ida.", "Where was Ida born?": "Ida was born in Tarn."}
+        return said.get(q) or " ".join(d for d in inputs["documents"] if isinstance(d, str)) or "?"
 
     p, chat = ask("Root?", says)
     texts = {n.text: n for n in subs(p.trace)}
@@ -255,11 +235,8 @@ def test_an_answer_that_changes_asks_again_and_the_earlier_wording_counts_no_mor
                 "Deeper?": "1. Deepest?",
             }.get(q, q)
         if part == "integrate":
-            return json.dumps(
-                dict(relevance="relevant", answer_span={"First?": "Ida" if "Deepest" in str(inputs["documents"]) else "Ada"}.get(q, "x"))
-            )
-        if part == "evaluate":
-            return EVALUATION.render(dict(semantic_coherence=2, answerability=0, overall_assessment=1, response_validity=False))
+            return span({"First?": "Ida" if "Deepest" in str(inputs["documents"]) else "Ada"}.get(q, "x"))
+        if part == "evaluate": return evaluated(2, 0, 1, False)
         return f"Query: {q}" if part == "query" else f"{q} {' '.join(d for d in inputs['documents'] if isinstance(d, str))}"
     p, _ = ask("Root?", says)
     second = next(n for n in subs(p.trace) if n.data["slots"] == "What of [ANS_1]?")
@@ -272,15 +249,12 @@ def test_an_answer_that_changes_asks_again_and_the_earlier_wording_counts_no_mor
 
 # --- what a decomposer may write
 
-def decomposer(reply, deeper=None, span="x"):
+def decomposer(reply, deeper=None, found="x"):
     "Says this of the root, and of the others that one search will do."
     def says(part, q, inputs):
         if part == "decompose": return reply if q == "Root?" else deeper or q
-        if part == "evaluate":
-            return EVALUATION.render(dict(semantic_coherence=5, answerability=20, overall_assessment=4, response_validity=False))
-        return {"query": f"Query: {q}", "respond": f"About {q}", "integrate": json.dumps(dict(relevance="relevant", answer_span=span))}[
-            part
-        ]
+        if part == "evaluate": return evaluated(5, 20, 4, False)
+        return {"query": f"Query: {q}", "respond": f"About {q}", "integrate": span(found)}[part]
 
     return says
 
@@ -343,7 +317,7 @@ def test_a_question_that_decomposes_for_ever_ends_at_its_limits():
 
 
 def test_an_answer_as_long_as_a_page_is_cut():
-    p, _ = ask("Root?", decomposer("1. Who?\n2. Where is [ANS_1]?", span="word " * 200))
+    p, _ = ask("Root?", decomposer("1. Who?\n2. Where is [ANS_1]?", found="word " * 200))
     assert len(subs(p.trace)[1].text) < 330 and "an answer of 999 characters; the first 300 are used" in subs(p.trace)[0].notes
 
 
@@ -374,11 +348,8 @@ def test_without_documents_no_span_is_asked_for():
 def test_any_question_is_asked_in_composed_letters(name, question):
     def says(part, q, inputs):
         assert q == unicodedata.normalize("NFC", q) == " ".join(q.split())
-        return (
-            decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs)
-            if part in ("decompose", "evaluate", "query", "respond", "integrate")
-            else {"thought_query": "Hm.\nQuery: hm", "next_thought": "So the answer is: x", "follow_up": "So the final answer is: x"}[part]
-        )
+        loops = {"thought_query": "Hm.\nQuery: hm", "next_thought": "So the answer is: x", "follow_up": "So the final answer is: x"}
+        return loops.get(part) or decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs)
 
     p, _ = ask(question, says, METHODS[name])
     assert p.answer and final_evaluation(p.trace) and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
@@ -433,14 +404,9 @@ def test_a_setting_out_of_range_is_named(wrong, said):
 @pytest.mark.parametrize("part", ["query", "respond", "evaluate", "integrate", "decompose"])
 def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
     example = EXAMPLES["hybrid", "ko"]
+    broken = example.question if part == "decompose" else example.decompositions[example.question][0]
     def says(asked, q, inputs):
-        return (
-            CallFailed("server", "it broke", "try again")
-            if asked == part and q in (example.question if part == "decompose" else subquestion)
-            else planner(asked, q, inputs)
-        )
-
-    subquestion = example.decompositions[example.question][0]
+        return CallFailed("server", "it broke", "try again") if asked == part and q in broken else planner(asked, q, inputs)
     with pytest.raises(CallFailed) as failed: ask(example.question, says)
     trace = failed.value.context.trace
     assert trace.roots[0].data["levels"][0]["level"] == 1 and final_evaluation(trace) is None and len(trace.roots[0].calls) >= 3
@@ -532,8 +498,8 @@ def test_no_reply_breaks_a_reader(text):
         and value["response_validity"] in (True, False)
     )
     assert EVALUATION.parse(EVALUATION.render(value)) == value
-    span, _ = read_span(text)
-    assert (span["relevance"] == "relevant") == bool(span["answer_span"])
+    read, _ = read_span(text)
+    assert (read["relevance"] == "relevant") == bool(read["answer_span"])
     for q in read_questions(text)[0]:
         assert not re.search(r"\[ANS[ _-]*N?\]", q, re.I)
 
@@ -569,16 +535,10 @@ def test_any_decomposition_ends_within_the_limits_with_every_slot_filled_or_note
         if part == "decompose":
             return "\n".join(f"{i}. {s}" for i, s in enumerate(pick(decompositions, q), 1))
         if part == "integrate":
-            return json.dumps(dict(relevance="relevant", answer_span=pick(spans, q, len(str(inputs["documents"])))))
+            return span(pick(spans, q, len(str(inputs["documents"]))))
         if part == "evaluate":
-            return EVALUATION.render(
-                dict(
-                    semantic_coherence=5,
-                    answerability=pick([10, 50], q, inputs["response"]),
-                    overall_assessment=5,
-                    response_validity=pick(verdicts, q, inputs["response"]) and q != "Root?",
-                )
-            )
+            response = inputs["response"]
+            return evaluated(5, pick([10, 50], q, response), 5, pick(verdicts, q, response) and q != "Root?")
         return f"Query: {q}" if part == "query" else f"R{pick(range(5), q, str(inputs['documents']))}"
 
     method = TreeOfQuestion(levels=depth, max_subquestions=most, max_nodes=nodes)
@@ -616,7 +576,6 @@ def test_what_is_planned_can_be_asked(found, most):
 # --- the baselines
 
 def test_the_baselines_are_the_papers_and_end_alike():
-    from treekit.figures.verdicts import published
     for table in ("table2", "table3"): assert list(METHODS) == list(dict.fromkeys(r["method"] for r in published("toq", table)))
     example = EXAMPLES["bridging", "ko"]
     def says(part, q, inputs):

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from trainings import PowerCut, cut_off, weights
 from treekit.config import UsageError
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of, with_checkpoints
 from treekit.training.ppo import PPO, RewardExample, ppo, train_reward
@@ -22,7 +23,6 @@ FULL = Recipe("full", lr=3e-3, epochs=4, batch=5)  # a batch that two processes 
 
 
 def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
-def weights(model): return {k: p.detach().clone() for k, p in model.named_parameters()}
 
 
 # ---- several processes ----
@@ -142,15 +142,11 @@ def test_a_model_in_sixteen_bits_learns_as_one_in_thirty_two():
 
 
 def test_a_training_in_sixteen_bits_goes_on_to_the_same_weights(tmp_path):
-    recipe, left = replace(FULL, lr=1e-4, save_every=3), [7]
-    def until(model, batch):
-        left[0] -= 1
-        if left[0] < 0: raise KeyboardInterrupt
-        return sft_loss(model, batch)
+    recipe = replace(FULL, lr=1e-4, save_every=3)
     def model(): return llama().to(torch.bfloat16)
     whole, again = model(), model()
     train(whole, DATA, recipe)
-    with pytest.raises(KeyboardInterrupt): train(model(), DATA, recipe, tmp_path, loss=until)
+    with pytest.raises(PowerCut): train(model(), DATA, recipe, tmp_path, loss=cut_off(7, sft_loss))
     assert all(w.dtype == torch.float32 for w in load_checkpoint(tmp_path / "checkpoint.pt")["weights"].values())
     train(again, DATA, recipe, tmp_path)
     assert all(torch.equal(a.master, b.master) and torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters()))

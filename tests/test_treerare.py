@@ -14,7 +14,7 @@ from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phra
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 from treekit.syntax.parser import Parse
-from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare, merge_hits
+from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare
 from treekit.papers.treerare.queries import select_queries
 
 
@@ -30,6 +30,12 @@ PARSES = {
         " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))",
     )
 }
+BOTH = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
+MILL = by_hand(
+    "because the old mill of Tarn burned, who paid?",
+    "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux "
+    ",/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct",
+)
 
 
 class Scripted(FakeChat):
@@ -96,13 +102,7 @@ def test_nothing_short_and_nothing_empty_is_kept(formalism, least):
 
 
 def test_descendants_of_a_pruned_node_go_to_the_nearest_kept_ancestor():
-    text = "because the old mill of Tarn burned, who paid?"
-    p = by_hand(
-        text,
-        "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux "
-        ",/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct",
-    )
-    assert texts(phrase_tree(p)) == [text, "the old mill of Tarn"]  # "burned" was (wrongly) an auxiliary: skipped, its subject kept
+    assert texts(phrase_tree(MILL)) == [MILL.text, "the old mill of Tarn"]  # "burned" was (wrongly) an auxiliary: skipped, its subject kept
 
 
 def test_names_are_one_node():
@@ -132,13 +132,7 @@ def test_the_public_codes_spans():
 
 
 def test_the_public_code_leaves_out_what_hangs_below_a_skipped_node():
-    text = "because the old mill of Tarn burned, who paid?"
-    p = by_hand(
-        text,
-        "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux "
-        ",/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct",
-    )
-    assert texts(phrase_tree(p, nodes="code")) == ["who paid"]
+    assert texts(phrase_tree(MILL, nodes="code")) == ["who paid"]
     low = by_hand("Who lives in the mill that he built in Tarn?", "Who/PRON/2/nsubj lives/VERB/0/root in/ADP/5/case the/DET/5/det "
                   "mill/NOUN/2/obl that/PRON/8/obj he/PRON/8/nsubj built/VERB/5/acl:relcl in/ADP/10/case Tarn/PROPN/8/obl ?/PUNCT/2/punct")
     # a preposition of the head itself is left out, one further down is not
@@ -147,17 +141,15 @@ def test_the_public_code_leaves_out_what_hangs_below_a_skipped_node():
 
 
 def test_the_public_code_parses_the_first_sentence():
-    both = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
-    assert texts(phrase_tree(both, nodes="code", sentences="first")) == texts(phrase_tree(PARSES[BORN], nodes="code"))
-    tree = phrase_tree(both, sentences="first")
-    assert tree.text == both.text and len(tree.children) == 1
+    assert texts(phrase_tree(BOTH, nodes="code", sentences="first")) == texts(phrase_tree(PARSES[BORN], nodes="code"))
+    tree = phrase_tree(BOTH, sentences="first")
+    assert tree.text == BOTH.text and len(tree.children) == 1
 
 
 def test_several_sentences_have_one_root():
-    both = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
     for formalism, type in (("dependency", "root"), ("constituency", "ROOT")):
-        tree = phrase_tree(both, formalism)
-        assert tree.text == both.text and tree.type == type and len(tree.children) == 2
+        tree = phrase_tree(BOTH, formalism)
+        assert tree.text == BOTH.text and tree.type == type and len(tree.children) == 2
 
 
 def test_a_question_without_a_parse_is_one_phrase():
@@ -202,11 +194,6 @@ def test_query_selection_is_deterministic_and_bounded():
     assert kept == ["When was the director of Velmora born?", "When was the author of Grey Harbour born?"]
     assert select_queries(found, "x", 9) == found[:4]  # the same words twice count once; the model's order stays
     assert select_queries([], "x") == []
-
-
-def test_merged_hits_are_in_rank_order_and_unique():
-    a, b, c = (Hit(Passage(i, i, ""), 1., 0) for i in "abc")
-    assert [h.passage.id for h in merge_hits([[a, b], [c, a]])] == ["a", "c", "b"] and merge_hits([]) == []
 
 
 @pytest.mark.parametrize("selection, pick, used", [("rule", "3", 3), ("model", "3", 3), ("all", "3", 6)])

@@ -199,7 +199,7 @@ async def _ask(m: "ChainRAG", context: Context, prompt: Prompt, **asking):
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a4cd5a73
 @lru_cache
-def _encoder(name): return CrossEncoder(name, fallback="none")
+def _encoder(name): return CrossEncoder(name)
 
 def check_available(m: "ChainRAG", context: Context):
     "Load the cross-encoder before the first call. Raises `UsageError` if its weights or the embedder aren't available."

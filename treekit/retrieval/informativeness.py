@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LITERAL', 'name_of', 'importance', 'ranked', 'Extensions', 'EntityMatch', 'ScoreExplanation', 'EntityIndex',
-           'index_passages', 'Informativeness', 'interleave', 'DualPath', 'dual_path']
+           'index_passages', 'Informativeness', 'interleave', 'DualPath']
 
 # %% ../../nbs/09_retrieval/07_informativeness.ipynb #d6a8763b
 import bisect, hashlib, math, random
@@ -371,14 +371,3 @@ class DualPath:
 
 # %% ../../nbs/09_retrieval/07_informativeness.ipynb #12078c82
 LITERAL = Extensions(True, False, False, 0.0, False)  # names in the question, no other extension
-
-def dual_path(
-    passages,  # a corpus in memory
-    similar: Retriever,  # the paper's: `Dense` over them
-    annotations: Annotations | None = None,  # default: by Stanza's bundled models, kept in the work folder
-    paper: bool = False,  # without extensions
-) -> DualPath:
-    "Dual-path retrieval with all extensions and three fused rankings, or the paper's."
-    annotations = annotations or Annotations()
-    if paper: return DualPath(Informativeness(passages, annotations, Extensions.paper()), similar, fusion="lists")
-    return DualPath(Informativeness(passages, annotations), similar, literal=Informativeness(passages, annotations, LITERAL))

@@ -18,8 +18,8 @@ from ...core.types import Question
 from ...core.method import Context, Prediction, check_fields, hit_records
 from .phrases import Phrase, phrase_tree
 from .phrases import PUBLIC_CODE_AT  # noqa: F401 (what PUBLIC_CODE follows
-from ...retrieval.bm25 import BM25, Hit, Retriever
-from ...retrieval.dense import CrossEncoder, Dense, embedder
+from ...retrieval.bm25 import Hit, Retriever
+from ...retrieval.dense import CrossEncoder, Dense, embedder, overlap_scores
 from .method import final_answer
 from .public_code import merge_hits
 from .prompts import PROMPT_SETS, question_kind
@@ -51,10 +51,6 @@ class StandIn:
         return [replace(h, score=float(s), rank=rank) for rank, (h, s) in enumerate(best, 1)]
 
 # %% ../../../nbs/17_papers/1_treerare/04_tree_retrieval.ipynb #3a38bb94
-def _words(query, passages):
-    found = {h.passage: h.score for h in BM25(passages).search([query], len(passages))[0]}
-    return [found.get(p, 0.0) for p in passages]
-
 class _Vectors:
     "Similarity of embeddings; each passage and each phrase is embedded once."
     def __init__(self, dense=None):
@@ -81,15 +77,14 @@ def reranker(
     dense: Dense | None = None,  # existing embeddings, for "minilm"
 ):  # something with `rerank(query, hits, k)` and `name`
     "Re-ranker, one per process. Only the default has a substitute; `UsageError` for another name that is not available."
-    if name == "bm25": return StandIn("BM25 over the merged passages", _words)
+    if name == "bm25": return StandIn("BM25 over the merged passages", overlap_scores)
     if name == "minilm": return StandIn("similarity of MiniLM's embeddings", _Vectors(dense))
-    encoder = CrossEncoder(name, fallback="none")
+    encoder = CrossEncoder(name)
     try: encoder.name  # noqa: B018 (it loads the model)
     except UsageError as e:
         if name != MS_MARCO:
             raise UsageError(f"{str(e).split('; ')[0]}: give another cross-encoder's name or folder, "
                              "or reranker='minilm' or 'bm25', which need no network") from e
-        # the fallback of `CrossEncoder`, with each passage embedded once
         return reranker("minilm", *([dense] if dense else []))
     return encoder
 
