@@ -516,11 +516,14 @@ def test_a_replaying_process_reaches_this_machine_only(tmp_path):
     code = ("import _socket, socket\n"
             "def tried(go):\n    try: go()\n    except OSError as e: print(e)\n"
             "tried(lambda: _socket.socket().connect(('192.0.2.1', 9)))\ntried(lambda: socket.gethostbyname('example.org'))\n"
+            "tried(lambda: socket.create_connection(('192.0.2.1', 80), 1))\ntried(lambda: socket.getaddrinfo('example.org', 80))\n"
+            "tried(lambda: socket.socket().connect_ex(('192.0.2.1', 80)))\n"
             "tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53)))\n"
             "with socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname()).close()\n")
     env = verification.clean_environment(tmp_path / "home")
+    assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("reaches no network") == 3, done
+    assert done.returncode == 0 and done.stdout.count("reaches no network") == 6, done
 
 
 def test_a_store_that_is_no_database_gets_one_line(tmp_path, treekit_):
