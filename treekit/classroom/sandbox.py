@@ -148,8 +148,8 @@ def readable() -> list[str]:
 def hidden_paths(
     modules,  # of the kit: "treekit.retrieval", "treekit.core.trace"
 ) -> list[str]:
-    "Readable files and folders of modules and of the kit's notebooks, which a submission must not read."
-    found = [kit_path("nbs")]
+    "Readable files and folders of modules, of the kit's notebooks and of the sample course, which a submission must not read."
+    found = [kit_path("nbs"), kit_path("data", "course_template")]
     for module in modules:
         path = _home().joinpath(*module.split("."))
         found += [path] if path.is_dir() else [path.with_suffix(".py"), *path.parent.glob(f"__pycache__/{path.name}.*.pyc")]

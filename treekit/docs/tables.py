@@ -41,10 +41,6 @@ class Sheet:
     @property
     def value(self) -> str: return "reproduced" if self.kind == "compared" else "value"
 
-    def ran(self, line: dict) -> bool:
-        "Whether a line of a comparison has a reproduced number."
-        return bool(line.get(self.value))
-
 # %% ../../nbs/24_docs/08_tables.ipynb #3640824f
 def read_sheet(path: Path) -> Sheet:
     "Read a CSV that `figures.tables` wrote."
