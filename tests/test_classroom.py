@@ -11,7 +11,7 @@ from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import check_source
 from treekit.classroom.grading import grade_assignment
 from treekit.classroom.gradebook import class_view, export_csv, export_rows, first_right, status_rows
-from treekit.classroom.sandbox import SANDBOXES, Limits
+from treekit.classroom.sandbox import Limits
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
 
@@ -213,35 +213,13 @@ def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
     assert all(required <= set(c.metadata.nbgrader) for c in nb.cells if "nbgrader" in c.metadata)
 
 
-@needs_wall
-@pytest.mark.slow
-def test_the_command_from_release_to_export(tmp_path):
-    from click.testing import CliRunner
-    from treekit.cli.course import course_command
-    c = course(tmp_path)
-    at = [A, "--course", str(tmp_path), "--sources", str(tmp_path / "sources"), "--json"]
-    def run(*words, code=0):
-        done = CliRunner().invoke(course_command, list(words), catch_exceptions=False)
-        assert done.exit_code == code, done.output
-        return json.loads(done.output)
-    assert run("release", *at)["released"] == 2
-    (tmp_path / "inbox").mkdir()
-    (tmp_path / "inbox" / "ada.ipynb").write_bytes(c.release(A, "ada", f"{A}.ipynb").read_bytes())
-    assert run("collect", *at, str(tmp_path / "inbox"))["new"] == ["ada"]
-    made = run("grade", *at, "--seconds", "1", "--sandbox", WALL)
-    assert made["graded"] == 1 and made["sandbox"] in SANDBOXES
-    assert run("feedback", *at)["pages"] == 1 and run("export", *at)[1][2] == 0
-    assert [r["state"] for r in run("status", *at)] == ["graded", "not handed in"]
-
-
 BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 10**10",
        3: "def tally(l):\n    import os\n    while True: os.fork()", 4: "def tally(l: return"}
 
 
 @needs_wall
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [8, pytest.param(200, marks=pytest.mark.slow)])
-def test_a_whole_class(tmp_path, n):
+def test_a_whole_class(tmp_path, n=200):
     "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."
     c = course(tmp_path, [f"s{i:03}" for i in range(n)])
     release_assignment(c, A, ["s000"], progress=False)
@@ -258,7 +236,7 @@ def test_a_whole_class(tmp_path, n):
         assert len(found) == n
         assert all(p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items())
     print(f"{n} submissions: one at a time {took[1]:.1f} s, two {took[2]:.1f} s ({took[2] / n:.3f} s each)")
-    if n >= 100: enough(took[1] / took[2], 1)
+    enough(took[1] / took[2], 1)
 
 
 @needs_wall

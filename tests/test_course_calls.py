@@ -30,13 +30,6 @@ def test_a_paid_failure_is_a_call(course, upstream, fault):  # noqa: F811
         assert (spent.calls, spent.failed) == (3, 3) and spent.dollars > 0
 
 
-@pytest.mark.parametrize("fault", [dict(kind="500"), dict(kind="429", retry_after=0), dict(kind="400")], ids=lambda f: f["kind"])
-def test_what_wasnt_paid_is_no_call(course, upstream, fault):  # noqa: F811
-    upstream.script(faults=[fault])
-    with served(course, upstream, Quota(calls=3)) as s:
-        assert "no reply was counted" in line(send(s.address, token(course, "ada"), say("Who?"))) and left(s, course) == 3
-
-
 def test_a_model_without_a_price_counts_too(course, upstream):  # noqa: F811
     from treekit.config import Profile
     upstream.script(faults=[dict(kind="empty", times=99)])

@@ -81,7 +81,7 @@ def test_the_kits_solutions_are_not_there_at_run_time(classroom):
     assert ask("imported", "treekit.retrieval.bm25") == "BannedImport" and ask("imported", "math") == "imported"
     assert ask("unguarded", "treekit.retrieval.bm25") == "ModuleNotFoundError"
     package = Path(solution.__file__).parent
-    files = [*package.rglob("*"), *kit_path("nbs").rglob("*.ipynb")]
+    files = [*package.rglob("*"), *kit_path("nbs").rglob("*.ipynb"), *kit_path("data", "course_template").rglob("*")]
     assert len(files) > 100 and ask("readable", [str(p) for p in files]) == []
     assert ask("readable", [str(package.parent / "config.py")])
     talk.close()

@@ -3,6 +3,7 @@ import contextlib, copy, importlib.util, io, json, re
 
 import pytest
 
+from test_assignments import WRONG as MISTAKES
 from treekit.classroom.course import course_settings, sources_folder
 from treekit.classroom.formats import cell_source, exercises, marks, read_notebook, regions, stripped
 from treekit.classroom.release_check import english_words, leaks_in, needles_of
@@ -14,118 +15,90 @@ FOLDER = sources_folder()
 ASSIGNMENTS = [p.stem for p in sorted(FOLDER.glob("[0-9]*.ipynb"))]
 QUICK = ("1", "5")
 
-WRONG = {  # assignment -> (exercise, in the solution, instead, what the message has to say)
+TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, or (in the solution, instead), what the message has to say)
     "1_retrieval": [
-        ("tokenise-tests", "text.lower()", "text", "upper-case letters are left"),
-        ("index-tests", 'entry["title"] + " " + entry["text"]', 'entry["text"]', "title isn't indexed"),
-        ("rank-tests", "1 - b + b * lengths[where]", "b + (1 - b) * lengths[where]", "b and 1 - b are swapped"),
-        ("recall-tests", "/ len(set(gold)) if gold else 0.0", "/ k", "not by k"),
-        ("rr-tests", "dict.fromkeys(found), 1)", "dict.fromkeys(found), 0)", "do you start from 0"),
-        ("ndcg-tests", "return reached / ideal if ideal else 0.0", "return reached", "isn't normalised"),
-        ("evaluate-tests", "value / max(1, len(questions))", "value", "sums, not means"),
+        ("tokenise-tests", "capitals stay", "upper-case letters are left"),
+        ("index-tests", ('entry["title"] + " " + entry["text"]', 'entry["text"]'), "title isn't indexed"),
+        ("rank-tests", ("1 - b + b * lengths[where]", "b + (1 - b) * lengths[where]"), "b and 1 - b are swapped"),
+        ("recall-tests", "recall divided by k", "not by k"),
+        ("rr-tests", ("dict.fromkeys(found), 1)", "dict.fromkeys(found), 0)"), "do you start from 0"),
+        ("ndcg-tests", "ndcg without its ideal", "isn't normalised"),
+        ("evaluate-tests", ("value / max(1, len(questions))", "value"), "sums, not means"),
     ],
     "2_syntax_trees": [
-        ("below-tests", 'entry["id"] for entry in tokens if', 'entry["id"] - 1 for entry in tokens if', "not its position"),
-        ("subtree-tests", "gathered += subtree(tokens, dependent)", "gathered += [dependent]", "indirect dependents"),
-        ("phrase-tests", 'while span and span[-1]["tag"] == "PUNCT": span = span[:-1]', "pass", "punctuation at the end"),
-        ("phrases-tests", '["relation"].split(":")[0] not in', '["relation"] not in', "subtype of aux"),
-        (
-            "merge-tests",
-            "[column[row] for row in range(deepest) for column in columns if row < len(column)]",
-            "[item for column in columns for item in column]",
-            "take turns",
-        ),
-        ("search-tests", "set(gold) <= set(found)", "bool(set(gold) & set(found))", "All of them"),
+        ("below-tests", ('entry["id"] for entry in tokens if', 'entry["id"] - 1 for entry in tokens if'), "not its position"),
+        ("subtree-tests", "only direct dependents", "indirect dependents"),
+        ("phrase-tests", "punctuation stays", "punctuation at the end"),
+        ("phrases-tests", ('["relation"].split(":")[0] not in', '["relation"] not in'), "subtype of aux"),
+        ("merge-tests", "lists one after the other", "take turns"),
+        ("search-tests", ("set(gold) <= set(found)", "bool(set(gold) & set(found))"), "All of them"),
     ],
     "3_evidence": [
-        ("kept-tests", '!= "root": return lower', '!= "root": return []', "moves up"),
-        ("bottom-tests", 'entry["phrase"], lower)', 'entry["phrase"], [])', "don't depend on the children's evidence"),
-        ("cover-tests", "spaced(option) in spaced(answer)", "spaced(option).strip() in spaced(answer)", "whole words"),
-        ("calls-tests", 'if entry["children"]: rows.append(', "rows.append(", "makes no call for queries"),
-        ("bill-tests", "/ 1_000_000", "", "per million tokens"),
+        ("kept-tests", "what hangs below a skipped node is lost", "moves up"),
+        ("bottom-tests", ('entry["phrase"], lower)', 'entry["phrase"], [])'), "don't depend on the children's evidence"),
+        ("cover-tests", ("spaced(option) in spaced(answer)", "spaced(option).strip() in spaced(answer)"), "whole words"),
+        ("calls-tests", ('if entry["children"]: rows.append(', "rows.append("), "makes no call for queries"),
+        ("bill-tests", ("/ 1_000_000", ""), "per million tokens"),
         (
             "path-tests",
-            'max((rank[earlier] for earlier in entry["after"]), default=0)',
-            'sum(rank[earlier] for earlier in entry["after"])',
+            ('max((rank[earlier] for earlier in entry["after"]), default=0)', 'sum(rank[earlier] for earlier in entry["after"])'),
             "not the sum",
         ),
-        ("finish-tests", "len(running) < workers and ", "", "only `workers` calls"),
-        ("chain-tests", "pile += len(uttered.split())", "pass", "reads the earlier turns again"),
+        ("finish-tests", "as many workers as one likes", "only `workers` calls"),
+        ("chain-tests", "turns without a memory", "reads the earlier turns again"),
     ],
     "4_question_trees": [
-        ("assess-tests", "(sense + sure / 10) / 2", "(sense + sure) / 2", "divide it by ten"),
-        ("read-tests", r'r"#(\d{1,2})|<(\d{1,2})>"', r'r"#(\d{1,2})|#(\d{1,2})"', "<1> becomes"),
-        (
-            "waves-tests",
-            "groups.append(ready)\n        settled.update(ready)",
-            "groups.append(ready[:1])\n        settled.update(ready[:1])",
-            "in the same group",
-        ),
-        ("findings-tests", 'if not entry["accepted"]: told +=', "told +=", "child A. is accepted"),
-        ("grow-tests", 'if renewed["score"] > entry["score"]: ', "if False: ", "wasn't answered again"),
+        ("assess-tests", "a percentage on a scale to ten", "divide it by ten"),
+        ("read-tests", "one kind of slot", "<1> becomes"),
+        ("waves-tests", "one question a wave", "in the same group"),
+        ("findings-tests", "below an accepted child, too", "child A. is accepted"),
+        ("grow-tests", "never up again", "wasn't answered again"),
     ],
     "5_risk_and_uct": [
-        ("likelihoods-tests", "sum(counts.values()) + len(counts)", "sum(counts.values())", "number of different words is missing"),
-        ("value-tests", "-sum(logs) / len(logs)", "-sum(logs)", "a mean, not a sum"),
-        ("choose-tests", "max(fresh, key=lambda place: children[place][0])", "fresh[0]", "highest value, not the first"),
-        (
-            "back-tests",
-            'sum(entry["value"] * entry["visits"] for entry in below) / sum(entry["visits"] for entry in below)',
-            'sum(entry["value"] for entry in below) / len(below)',
-            "weighted by visits",
-        ),
-        ("path-tests", 'if entry["parent"] == here and entry["visits"]]', 'if entry["parent"] == here]', "only children with a visit"),
-        ("search-tests", "len(trail) < depth", "len(trail) <= depth", "more than two steps"),
-        ("judged-tests", 'r"evaluation[^a-zA-Z0-9]+(', 'r"(', "not the last number of the reply"),
+        ("likelihoods-tests", ("sum(counts.values()) + len(counts)", "sum(counts.values())"), "number of different words is missing"),
+        ("value-tests", "a sum for a mean", "a mean, not a sum"),
+        ("choose-tests", "the first without a visit", "highest value, not the first"),
+        ("back-tests", "means that don't count visits", "weighted by visits"),
+        ("path-tests", "visited or not", "only children with a visit"),
+        ("search-tests", ("len(trail) < depth", "len(trail) <= depth"), "more than two steps"),
+        ("judged-tests", "the last number of all", "not the last number of the reply"),
     ],
     "6_decomposition": [
-        (
-            "below-tests",
-            "        while above:\n            tally[above] += 1\n            above = heads[above]",
-            "        if above: tally[above] += 1",
-            "indirect dependents",
-        ),
-        ("importance-tests", 'title.split(" (")[0]', "title", "part in brackets"),
-        (
-            "informative-tests",
-            "sum(other > worth for other in importances.values())",
-            "len({other for other in importances.values() if other > worth})",
-            "next rank is 4",
-        ),
-        ("two-tests", "similar if key not in head][:b]", "similar[:b] if key not in head]", "take the next similar passage"),
-        ("chain-tests", "spots[number] = len(asked)", "spots[number] = number", "references get new numbers"),
-        ("resolve-tests", "for pair in reversed(history) if pair[1]]", "for pair in history if pair[1]]", "the latest one counts"),
-        ("follow-tests", "settled = resolve(item, history)", "settled = item", "isn't resolved"),
+        ("below-tests", "only direct children", "indirect dependents"),
+        ("importance-tests", "titles as they are", "part in brackets"),
+        ("informative-tests", "1, 2, 2, 3", "next rank is 4"),
+        ("two-tests", "no other in its place", "take the next similar passage"),
+        ("chain-tests", "numbers of the list, not of the chain", "references get new numbers"),
+        ("resolve-tests", "the first that fits", "the latest one counts"),
+        ("follow-tests", "references stay", "isn't resolved"),
     ],
     "7_routing": [
-        ("tree-tests", "while mark and trail[-1][0] >= len(mark[1]): trail.pop()", "", "parent is the root"),
-        ("view-tests", 'entry["type"] == "content" and entry["parent"] in homes]', 'entry["id"] in hits]', "not only the hit"),
-        ("route-tests", "for pair in dict.fromkeys(pairs)", "for pair in pairs", "each action once"),
-        (
-            "step-tests",
-            "*_, last = [None, *re.finditer(pattern, reply, re.S)]",
-            "last = next(re.finditer(pattern, reply, re.S), None)",
-            "not the first",
-        ),
-        ("walk-tests", "line.append(goal)", "line.insert(0, goal)", "a queue"),
-        ("whole-tests", 'ids[title, tree[goal]["text"]] for', "goal for", "not of nodes"),
-        ("share-tests", "[both / len(set(found)) if found", "[both / len(set(gold)) if found", "precision comes first|0.5, 0.25"),
+        ("tree-tests", ("while mark and trail[-1][0] >= len(mark[1]): trail.pop()", ""), "parent is the root"),
+        ("view-tests", "the hits alone are lit", "not only the hit"),
+        ("route-tests", ("for pair in dict.fromkeys(pairs)", "for pair in pairs"), "each action once"),
+        ("step-tests", "the first mark counts", "not the first"),
+        ("walk-tests", "the last one first", "a queue"),
+        ("whole-tests", ('ids[title, tree[goal]["text"]] for', "goal for"), "not of nodes"),
+        ("share-tests", ("[both / len(set(found)) if found", "[both / len(set(gold)) if found"), "precision comes first|0.5, 0.25"),
     ],
     "8_reproduction": [
-        ("verdict-tests", 'if direction == "less": direction, low, high = "more", -high, -low', "", "contradicted, not supported"),
-        ("tests-tests", "min(1.0, 2 * sum(", "min(1.0, sum(", "one-sided"),
-        ("power-tests", "sum(u >= 1 - loss for u in throws)", "sum(u >= gain for u in throws)", "is u >= 1 - loss worse"),
-        ("interval-tests", "sum(dice.choices(differences, k=size)) / size for", "dice.choice(differences) for", "not one difference"),
-        ("compare-tests", "[a - b for a, b in zip(left, right)]", "[b - a for a, b in zip(left, right)]", "not right minus left"),
-        (
-            "cause-tests",
-            'any(covers(told, gap) for told in record["given"])',
-            'any(covers(told, group) for told in record["given"] for group in record["answers"])',
-            "look for this group only",
-        ),
-        ("page-tests", "sorted(moved.items(), key=lambda pair: (-pair[1], pair[0]))", "moved.items()", "aren't sorted"),
+        ("verdict-tests", ('if direction == "less": direction, low, high = "more", -high, -low', ""), "contradicted, not supported"),
+        ("tests-tests", "one side of the coin", "one-sided"),
+        ("power-tests", "equal ones are tossed, too", "is u >= 1 - loss worse"),
+        ("interval-tests", "means of one difference", "not one difference"),
+        ("compare-tests", "right minus left", "not right minus left"),
+        ("cause-tests", "any gap will do", "look for this group only"),
+        ("page-tests", "lines as they come", "aren't sorted"),
     ],
 }
+
+
+def change(name, mistake):
+    "What a mistake replaces in the solution, and by what."
+    return next((old, new) for what, old, new, _ in MISTAKES[name] if what == mistake) if isinstance(mistake, str) else mistake
+
+
+WRONG = {name: [(exercise, *change(name, mistake), said) for exercise, mistake, said in rows] for name, rows in TOLD.items()}
 
 
 def source(name): return read_notebook(FOLDER / f"{name}.ipynb")

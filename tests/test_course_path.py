@@ -14,6 +14,7 @@ from treekit.classroom.deadlines import deadline_settings
 from treekit.classroom.formats import read_notebook
 from treekit.classroom.gradebook import export_csv, export_rows
 from treekit.classroom.release import release_assignment
+from treekit.classroom.sandbox import SANDBOXES
 from treekit.classroom.marking import check_marks, mark_text, open_texts, write_sheet
 from treekit.cli.course import course_command
 from treekit.config import UsageError
@@ -127,6 +128,7 @@ def test_the_sample_course_from_init_to_export(tmp_path):
     assert all(c["ok"] for c in checks.values()) and {A, "2_exact_match", "sandbox", "permissions"} <= set(checks)
     c = CourseFolder(folder)
     assert "2 folders" in run("release", A, *at)
+    assert json.loads(run("release", A, "--student", "student01", "--json", *at))["released"] == 1
     nb = solved(read_notebook(c.source(A)))
     for cell in nb["cells"]:
         if cell["cell_type"] == "markdown" and "nbgrader" in cell["metadata"]: cell["source"] = TEXT
@@ -134,16 +136,19 @@ def test_the_sample_course_from_init_to_export(tmp_path):
     for s in c.students(): (tmp_path / "inbox" / f"{s}.ipynb").write_text(json.dumps(nb))
     assert "2 new" in run("collect", A, tmp_path / "inbox", "--received", "2026-01-04T23:00+01:00", *at)
     assert c.attempts(A, "student01")[0].name.startswith("20260104T220000Z")
-    assert "2 graded" in run("grade", A, "--sandbox", WALL, *at)
+    made = json.loads(run("grade", A, "--sandbox", WALL, "--seconds", 1, "--json", *at))
+    assert made["graded"] == 2 and made["sandbox"] in SANDBOXES
     assert "2 to be read" in run("mark", A, "--sheet", *at) and TEXT in run("mark", A, "--texts", *at)
     for s in c.students(): run("mark", A, "--student", s, "--exercise", "frequent", "--points", 2, "--remark", "right", *at)
     assert "0 to be read" in run("mark", A, *at)
     alike = json.loads(run("similarity", A, "--json", *at))
     assert [p["text"] for p in alike] == [1.0]
+    assert json.loads(run("feedback", A, "--json", *at))["pages"] == 2
     assert "2 pages" in run("feedback", A, *at) and "6 of 6" in Path(folder, "feedback", A, "student01.html").read_text()
+    assert json.loads(run("export", A, "--json", *at))[1][2] == 6
     run("export", A, "--format", "canvas", "--out", tmp_path / "grades.csv", *at)
     assert rows_of((tmp_path / "grades.csv").read_text())[2][5] == "6.0" and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
-    assert "graded" in run("status", A, *at)
+    assert "graded" in run("status", A, *at) and [r["state"] for r in json.loads(run("status", A, "--json", *at))] == ["graded"] * 2
 
 
 @needs_wall

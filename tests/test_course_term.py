@@ -9,9 +9,8 @@ import pytest
 from classes import WALL, needs_wall
 from treekit.classroom.collect import collect_from
 from treekit.classroom.course import CourseFolder, course_settings
-from treekit.classroom.course_check import solved
 from treekit.classroom.feedback import write_feedback
-from treekit.classroom.formats import cell_source, marks, read_notebook
+from treekit.classroom.formats import marks, read_notebook, solution_texts
 from treekit.classroom.grading import grade_assignment
 from treekit.classroom.gradebook import EXPORT_FORMATS, export_csv
 from treekit.classroom.marking import mark_text, open_texts
@@ -31,11 +30,10 @@ def cpu_seconds():
 
 def handed_in(released, solution, wrong):
     "A student's notebook: the solution, or the solution with a mistake in each cell."
-    bodies = {marks(c)["grade_id"]: cell_source(c) for c in solution["cells"] if marks(c).get("solution")}
     for c in released["cells"]:
-        if (name := marks(c).get("grade_id")) not in bodies or not marks(c).get("solution"): continue
+        if (name := marks(c).get("grade_id")) not in solution: continue
         if c["cell_type"] != "code": c["source"] = "The passages with rare words are found first."
-        else: c["source"] = changed(bodies[name], Random(f"{name} {wrong}")) if wrong else bodies[name]
+        else: c["source"] = changed(solution[name], Random(f"{name} {wrong}")) if wrong else solution[name]
     return released
 
 
@@ -56,7 +54,7 @@ def test_a_term(tmp_path, assignment):
     step("corpora")
     assert len(release_assignment(c, assignment, jobs=jobs, progress=False)) == STUDENTS
     step("release")
-    solution, box = solved(read_notebook(c.source(assignment))), tmp_path / "inbox"
+    solution, box = solution_texts(read_notebook(c.source(assignment))), tmp_path / "inbox"
     box.mkdir()
     for n, s in enumerate(c.students()):
         released = read_notebook(c.release(assignment, s, f"{assignment}.ipynb"))

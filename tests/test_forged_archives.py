@@ -7,7 +7,7 @@ import pytest
 from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
-from test_reports import WHAT
+from test_reports import SHAPED
 from treekit.config import UsageError, load_profile, run_options, use_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
@@ -487,9 +487,7 @@ def test_another_cassette_is_found(honest, tmp_path):
 @pytest.mark.parametrize("name", ["report.md\x1b[2K\rOK: all 9 files of tables came out the same", "a\nOK: all is as the report says",
                                   "\x9b2K\u202eKO", "\u2028OK"])
 def test_names_in_an_archive_draw_nothing_on_a_terminal(tmp_path, treekit_, name, monkeypatch):
-    report = dict(artefacts=[dict(name=WHAT, tables=[])], modules={}, notebooks={}, data={},
-                  environment=dict(packages={}, python=name), tables={name: name},
-                  cassette=None)
+    report = SHAPED | dict(environment=dict(packages={}, python=name), tables={name: name})
     write_archive(tmp_path / "r.zip", {name: b"x", "report.json": json.dumps(report).encode()})
     monkeypatch.setattr(verification, "kit_differences", lambda report: ([], [name]))  # which takes seconds
     for words in ((), ("--json",)):
@@ -502,11 +500,9 @@ def test_names_in_an_archive_draw_nothing_on_a_terminal(tmp_path, treekit_, name
 def test_odd_shapes_of_a_report_are_named(tmp_path, monkeypatch):
     "What has the parts that are looked for, and other things inside."
     monkeypatch.setattr(verification, "kit_differences", lambda report: ([], []))
-    base = dict(artefacts=[dict(name=WHAT, tables=[])], modules={}, notebooks={}, data={},
-                environment=dict(packages={}, python="3"), tables={}, cassette=None)
     for more in (dict(claims=3), dict(claims=[3]), dict(tables={"tables/a/b.csv": 3}), dict(papers="x", claims=[], doi=[]),
                  dict(profile=[])):
-        write_archive(tmp_path / "r.zip", {"report.json": json.dumps(base | more).encode()})
+        write_archive(tmp_path / "r.zip", {"report.json": json.dumps(SHAPED | more).encode()})
         found = verify_archive(tmp_path / "r.zip")
         assert found.outcome == "DIFFERS" and found.differs
 
@@ -516,11 +512,14 @@ def test_a_replaying_process_reaches_this_machine_only(tmp_path):
     code = ("import _socket, socket\n"
             "def tried(go):\n    try: go()\n    except OSError as e: print(e)\n"
             "tried(lambda: _socket.socket().connect(('192.0.2.1', 9)))\ntried(lambda: socket.gethostbyname('example.org'))\n"
+            "tried(lambda: socket.create_connection(('192.0.2.1', 80), 1))\ntried(lambda: socket.getaddrinfo('example.org', 80))\n"
+            "tried(lambda: socket.socket().connect_ex(('192.0.2.1', 80)))\n"
             "tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53)))\n"
             "with socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname()).close()\n")
     env = verification.clean_environment(tmp_path / "home")
+    assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout.count("reaches no network") == 3, done
+    assert done.returncode == 0 and done.stdout.count("reaches no network") == 6, done
 
 
 def test_a_store_that_is_no_database_gets_one_line(tmp_path, treekit_):

@@ -204,9 +204,6 @@ def test_a_leak_in_the_history(tmp_path, how):
     assert not (folder / name).exists() and leaks_of(folder, needles(), made)
 
 
-def test_there_are_enough_of_them(): assert len(IN_THE_NOTEBOOK) + len(FILES) + 6 + 5 >= 40
-
-
 @pytest.mark.long
 def test_a_release_with_a_leak_hands_out_nothing(tmp_path):
     "From the command's side: a line of a solution in a text of the source."

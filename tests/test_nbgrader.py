@@ -10,7 +10,7 @@ from classes import RIGHT, WALL, cell, course, needs_wall, notebook, source
 from test_course_material import WRONG
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
-from treekit.classroom.formats import cell_source, marks, read_notebook, regions, stripped
+from treekit.classroom.formats import cell_source, marks, read_notebook, solution_texts, stripped
 from treekit.classroom.grading import graded
 from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points, nbgrader_points
 from treekit.classroom.release import made_for
@@ -148,11 +148,6 @@ def our_points(c, assignment, submissions):
     return found
 
 
-def solutions(path):
-    return {marks(k)["grade_id"]: "\n".join(lines for _, lines in regions(cell_source(k)))
-            for k in read_notebook(path)["cells"] if k["cell_type"] == "code" and marks(k).get("solution")}
-
-
 def mistaken(bodies, assignment):
     "The solutions with a typical mistake in the first exercise, of which the visible tests have a hint."
     [(_, right, wrong, _), *_] = WRONG[assignment]
@@ -171,11 +166,11 @@ def test_nbgrader_gives_the_same_points(tmp_path, assignment):
         right, wrong = RIGHT, RIGHT | dict(tally="def tally(letters):\n    return {c: 1 for c in letters}")
     elif assignment in WRONG:
         c = CourseFolder(tmp_path / "course")
-        right = solutions(sources_folder() / f"{assignment}.ipynb")
+        right = solution_texts(read_notebook(sources_folder() / f"{assignment}.ipynb"), code_only=True)
         wrong = mistaken(right, assignment)
     else:
         c = create_course(tmp_path / "course")
-        right = solutions(c.source(assignment))
+        right = solution_texts(read_notebook(c.source(assignment)), code_only=True)
         wrong = right | dict(counts="def word_counts(text):\n    print('x')\n    return {w: 1 for w in text.split()}")
     folder = tmp_path / "nbgrader"
     folder.mkdir()

@@ -95,38 +95,16 @@ def test_a_file_has_a_request_a_line_and_comes_out_the_same(run, tmp_path):
     assert len(lines) == len(run.rows) and [json.loads(line) for line in lines] == list(otlp_requests(run))
 
 
-def test_a_backend_gets_protobuf(run):
-    proto = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-    got = []
-
-    class Backend(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append((self.path, self.headers["Content-Type"], self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *words): pass
-    with http.server.HTTPServer(("127.0.0.1", 0), Backend) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_address[1]}"
-        assert send_otlp(url, [run]) == send_otlp(f"{url}/v1/traces", [run]) == len(run.rows)
-        server.shutdown()
-    assert {path for path, *_ in got} == {"/v1/traces"} and {kind for _, kind, _ in got} == {"application/x-protobuf"}
-    read = proto.ExportTraceServiceRequest.FromString(got[0][2])
-    first = read.resource_spans[0].scope_spans[0].spans[0]
-    assert first.trace_id.hex() == spans_of(next(otlp_requests(run)))[0]["traceId"] and first.name.startswith("invoke_agent")
-
-
 @pytest.fixture
-def busy(monkeypatch):
-    "Backend that answers with these statuses, one after the other, and then takes everything."
+def backend(monkeypatch):
+    "Backend that answers with these statuses, one after the other, and then takes everything: its URL, statuses, waits, requests."
     pytest.importorskip("opentelemetry.proto")
-    statuses, waited = [], []
+    statuses, waited, got = [], [], []
     monkeypatch.setattr(opentelemetry.time, "sleep", waited.append)
 
     class Backend(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
+            got.append((self.path, self.headers["Content-Type"], self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(status := statuses.pop(0) if statuses else 200)
             if status == 429: self.send_header("Retry-After", "7")
             self.end_headers()
@@ -134,12 +112,22 @@ def busy(monkeypatch):
         def log_message(self, *words): pass
     with http.server.HTTPServer(("127.0.0.1", 0), Backend) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", statuses, waited
+        yield f"http://127.0.0.1:{server.server_address[1]}", statuses, waited, got
         server.shutdown()
 
 
-def test_a_busy_backend_gets_a_request_again(run, busy):
-    url, statuses, waited = busy
+def test_a_backend_gets_protobuf(run, backend):
+    from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as proto
+    url, _, _, got = backend
+    assert send_otlp(url, [run]) == send_otlp(f"{url}/v1/traces", [run]) == len(run.rows)
+    assert {path for path, *_ in got} == {"/v1/traces"} and {kind for _, kind, _ in got} == {"application/x-protobuf"}
+    read = proto.ExportTraceServiceRequest.FromString(got[0][2])
+    first = read.resource_spans[0].scope_spans[0].spans[0]
+    assert first.trace_id.hex() == spans_of(next(otlp_requests(run)))[0]["traceId"] and first.name.startswith("invoke_agent")
+
+
+def test_a_busy_backend_gets_a_request_again(run, backend):
+    url, statuses, waited, _ = backend
     statuses += [503, 503, 429]
     assert send_otlp(url, [run]) == len(run.rows) and waited == [1, 2, 7]
     statuses += [503] * 9
@@ -147,8 +135,8 @@ def test_a_busy_backend_gets_a_request_again(run, busy):
     assert statuses == []
 
 
-def test_a_refusal_is_not_repeated(run, busy):
-    url, statuses, waited = busy
+def test_a_refusal_is_not_repeated(run, backend):
+    url, statuses, waited, _ = backend
     statuses += [200, 404]
     with pytest.raises(UsageError, match="404.*1 answers were sent"): send_otlp(url, [run])
     assert waited == []

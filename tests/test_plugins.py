@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tutorials import install
 
 from treekit.cli.main import main
 from treekit.config import UsageError
@@ -169,23 +170,13 @@ def command(home, *words, where, code=0, **environment):
     return done.stdout + done.stderr
 
 
-def installed(package, target):
-    "Install a package into a folder with pip; nothing is fetched."
-    for python in (sys.executable, os.path.join(sys.base_prefix, "bin", "python3")):
-        words = [python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check",
-                 "--target", str(target), str(package)]
-        done = subprocess.run(words, capture_output=True, text=True, env=os.environ | dict(PYTHONPATH=os.pathsep.join(sys.path)))
-        if done.returncode == 0: return
-    pytest.fail(f"pip can't install a package: {done.stderr[-500:]}")
-
-
 @pytest.mark.slow
 def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstalled(tmp_path):
     home, work, site = tmp_path / "home", tmp_path / "work", tmp_path / "site"
     work.mkdir()
     made = tmp_path / "package"
     assert "pip install -e" in command(home, "init", "paper", "lookstwice", made, "--label", "Look Twice", where=work)
-    installed(made, site)
+    install(site, made)
     shutil.rmtree(made / "lookstwice")  # only the installed copy is left
     path = os.pathsep.join([str(site), str(ROOT)])
     def treekit(*words, code=0): return command(home, *words, where=work, code=code, PYTHONPATH=path)
@@ -232,7 +223,7 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
 @pytest.mark.slow
 def test_a_skeleton_passes_its_own_test(tmp_path):
     command(tmp_path / "home", "init", "paper", "lookstwice", tmp_path / "package", where=tmp_path)
-    installed(tmp_path / "package", tmp_path / "site")
+    install(tmp_path / "site", tmp_path / "package")
     env = os.environ | dict(PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(ROOT)]), TREEKIT_HOME=str(tmp_path / "home"))
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path / "package" / "tests")]
     done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path)

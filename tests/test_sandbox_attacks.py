@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from classes import RIGHT, WALL, cell, course, needs_wall, points
-from treekit.classroom.collect import take_in
 from treekit.classroom.grading import graded
 from treekit.classroom.formats import read_notebook
 from treekit.classroom.sandbox import Limits, SANDBOXES, choose_sandbox, is_available
@@ -177,11 +176,3 @@ def test_an_unavailable_sandbox_is_an_error():
     with pytest.raises(UsageError, match="no sandbox named"): choose_sandbox("castle")
     if not is_available("bubblewrap"):
         with pytest.raises(UsageError, match="isn.t available"): choose_sandbox("bubblewrap")
-
-
-def test_a_zip_slips_nowhere(classroom, tmp_path):
-    "Archives are looked at in tests/test_classroom.py; here: what is taken in is only ever one file of one name."
-    path = take_in(classroom, A, "eve", b"{}", 2e9)
-    assert path.parent.parent == classroom.submitted(A, "eve") and path.name == f"{A}.ipynb"
-    path.unlink()
-    path.parent.rmdir()

@@ -210,15 +210,6 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
     assert code == 2 and "✗ model" in said
 
 
-def test_a_missing_key_is_said_at_once(monkeypatch):
-    "Not after the half a minute that an estimate takes."
-    import treekit.artefacts.estimate
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(treekit.artefacts.estimate, "before_paying", lambda *a, **k: pytest.fail("estimated without a key"))
-    code, said = treekit_("reproduce", "arise/table1", "--profile", "openai", "--budget", "2.50")
-    assert code == 2 and "OPENAI_API_KEY" in said and said.strip().count("\n") == 0
-
-
 def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
     "As CONTRIBUTING says it, with TreeRare, which is the default."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))

@@ -21,14 +21,12 @@ def is_asynchronous(function: Callable) -> bool:
 def check_signature(
     function: Callable,
     name: str,  # for the message
-    arguments: tuple[str, ...] = ("question", "context"),
 ):
-    "Raise a `UsageError` if a function can't take these arguments."
+    "Raise a `UsageError` if a function can't take a question and a context."
     try: signature = inspect.signature(function)
     except (TypeError, ValueError): return  # of a builtin
-    try: signature.bind(*arguments)
-    except TypeError:
-        raise UsageError(f"{name} should take {' and '.join(arguments)}: it takes {signature}") from None
+    try: signature.bind("question", "context")
+    except TypeError: raise UsageError(f"{name} should take question and context: it takes {signature}") from None
 
 def function_method(
     function: Callable,  # (question, context) -> answer

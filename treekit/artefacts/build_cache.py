@@ -66,7 +66,8 @@ def data_files(
     named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
     shared = {"claims.csv": "treekit.figures.claims", "ablations.csv": "treekit.figures.ablations"}  # read for all papers, by these
     readers = {"models": ".training.", "report_template": ".paper_report"}  # folder -> part of the names of the modules that read it
-    unread = {"cluster", "papers", "paper_template"} | {place for place, part in readers.items() if not any(part in m for m in modules)}
+    unread = {"cluster", "course_template", "papers", "paper_template"}
+    unread |= {place for place, part in readers.items() if not any(part in m for m in modules)}
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [path for p in discover().values() for path in p.data_files()
            if (shared[path.name] in modules if path.name in shared else p.name in named)]

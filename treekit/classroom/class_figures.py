@@ -36,11 +36,10 @@ _PLATE = dict(facecolor="white", alpha=0.85, edgecolor="none", pad=1.2)
 
 def label_of(
     exercise: dict,  # of `class_view`
-    longest: int = 40,
 ) -> str:
     "Label of an exercise: its heading, truncated."
     text = f"{exercise.get('title') or exercise['id']}"
-    return text if len(text) <= longest else text[:longest - 1].rstrip() + "…"
+    return text if len(text) <= 40 else text[:39].rstrip() + "…"
 
 # %% ../../nbs/21_classroom/16_class_figures.ipynb #d2516ce6
 def _labels(view):

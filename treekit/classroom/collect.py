@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from .course import CourseFolder, restricted_folder
-from .formats import LONGEST_NOTEBOOK, marks, notebook_from, read_notebook
+from .formats import LONGEST_NOTEBOOK, marks, notebook_from, read_notebook, release_facts
 from ..config import UsageError, nearest
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import printable
@@ -82,8 +82,7 @@ def other_assignment(
     "Why a submission belongs to another assignment."
     try: notebook = notebook_from(content, "submission")
     except UsageError: return ""  # it is graded: with no points, and with the reason
-    about = notebook["metadata"].get("treekit") if isinstance(notebook.get("metadata"), dict) else None
-    named = about.get("assignment") if isinstance(about, dict) else None
+    named = release_facts(notebook).get("assignment")
     if isinstance(named, str): return "" if named == assignment else f"it is a notebook of {named[:64]!r}"
     try: released = read_notebook(course.release(assignment, student, f"{assignment}.ipynb"))
     except UsageError: return ""  # not released yet

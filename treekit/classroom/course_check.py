@@ -14,7 +14,7 @@ from pathlib import Path
 from .collect import take_in
 from .course import CourseFolder
 from .deadlines import deadline_settings
-from .formats import cell_source, marks, read_notebook, regions, stripped
+from .formats import marks, read_notebook, solution_texts, stripped
 from .grading import grade_assignment
 from .release import release_assignment
 from .sandbox import SANDBOXES, Limits, choose_sandbox
@@ -26,10 +26,9 @@ def solved(
 ) -> dict:  # a submission
     "Submission with the reference solution."
     nb = stripped(source)
-    solutions = {marks(c)["grade_id"]: c for c in source["cells"] if marks(c).get("solution")}
+    solutions = solution_texts(source)
     for c in nb["cells"]:
-        if (cell := solutions.get(marks(c).get("grade_id"))) is None: continue
-        c["source"] = "\n".join(lines for _, lines in regions(cell_source(cell)))
+        if (name := marks(c).get("grade_id")) in solutions: c["source"] = solutions[name]
     return nb
 
 @dataclass(frozen=True)

@@ -6,149 +6,14 @@
 __all__ = ['create_course']
 
 # %% ../../nbs/21_classroom/19_course_template.ipynb #98da5424
-import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from .course import CourseFolder, restricted_folder
-from ..config import UsageError
+from ..config import UsageError, kit_files
 from ..utils.atomic_write import write_whole
 
-# %% ../../nbs/21_classroom/19_course_template.ipynb #cb99cf0f
-_BEGIN, _END = "### BEGIN {}", "### END {}"
-
-def _cell(kind, source, **marks):
-    "A cell; `S` and `H` on lines of their own begin and end a solution and hidden tests."
-    lines, opened = [], {"S": False, "H": False}
-    for line in source.strip("\n").split("\n"):
-        letter = line.strip()
-        if letter in opened:
-            name = "SOLUTION" if letter == "S" else "HIDDEN TESTS"
-            line = line.replace(letter, (_END if opened[letter] else _BEGIN).format(name))
-            opened[letter] = not opened[letter]
-        lines.append(line)
-    about = dict(grade=False, locked=False, schema_version=3, solution=False, task=False) | marks
-    made = dict(cell_type=kind, metadata={"nbgrader": about} if marks else {}, source="\n".join(lines).splitlines(True))
-    return made | (dict(execution_count=None, outputs=[]) if kind == "code" else {})
-
-def _notebook(*cells):
-    for number, cell in enumerate(cells): cell["id"] = f"cell-{number}"
-    kernel = dict(kernelspec=dict(display_name="Python 3", language="python", name="python3"), language_info=dict(name="python"))
-    return dict(cells=list(cells), metadata=kernel, nbformat=4, nbformat_minor=5)
-
-_SETUP = """
-from treekit.classroom.student_corpora import open_corpus
-
-corpus = open_corpus("{}")
-passages, questions = corpus["passages"], corpus["questions"]
-print(len(passages), "passages,", len(questions), "questions")
-"""
-
-def _counts():
-    return _notebook(
-        _cell("markdown", "# Sample 1: word counts\n\nCount the words of a text. Hand in this notebook as `STUDENT_ID.ipynb`."),
-        _cell("code", _SETUP.format("1_word_counts"), grade_id="setup", locked=True),
-        _cell("markdown", "## 1 · Count words\n\nWords are separated by blanks. Upper and lower case count as the same word."),
-        _cell("code", """
-def word_counts(text):
-    "Number of occurrences of each word: dict."
-    S
-    table = {}
-    for piece in text.lower().split(): table[piece] = table.get(piece, 0) + 1
-    return table
-    S
-""", grade_id="counts", solution=True),
-        _cell("code", """
-assert word_counts("an owl and AN owl") == {"an": 2, "owl": 2, "and": 1}, "upper and lower case count as the same word"
-H
-from treekit.classroom.answer_keys import call, test_draws
-
-rng, closed = test_draws()
-for probe in rng.sample(passages, 3): call(word_counts, probe["text"], criterion="words of a passage")
-call(word_counts, "", criterion="an empty text")
-H
-""", grade_id="counts-tests", grade=True, locked=True, points=4),
-        _cell("markdown", "## 2 · Your corpus\n\nWhich word is the most frequent one in your corpus, and does it help a "
-              "search? One sentence."),
-        _cell("markdown", "The most frequent words are articles and prepositions. They occur in all passages, so they don't help a search.",
-              grade_id="frequent", grade=True, solution=True, points=2),
-    )
-
-def _match():
-    return _notebook(
-        _cell("markdown", "# Sample 2: exact match\n\nCompare an answer with the gold answers. Hand in this notebook as "
-              "`STUDENT_ID.ipynb`."),
-        _cell("code", _SETUP.format("2_exact_match"), grade_id="setup", locked=True),
-        _cell("markdown", "## 1 · Normalise\n\nLower case, and a single blank between words; no blanks at the ends."),
-        _cell("code", """
-def normalised(answer):
-    "The answer in lower case with single blanks: str."
-    S
-    return " ".join(answer.lower().split())
-    S
-""", grade_id="normalise", solution=True),
-        _cell("code", """
-assert normalised("  The  OWL ") == "the owl", "lower case, and no blanks at the ends"
-H
-from treekit.classroom.answer_keys import call, test_draws
-
-rng, closed = test_draws()
-for probe in closed: call(normalised, "  " + probe["answers"][0].replace(" ", "   "), criterion="answers with other blanks")
-H
-""", grade_id="normalise-tests", grade=True, locked=True, points=2),
-        _cell("markdown", "## 2 · Compare\n\n`True` if the answer equals one of the gold answers after normalisation."),
-        _cell("code", """
-def exact_match(answer, gold):
-    "Whether the answer is one of the gold answers: bool."
-    S
-    return normalised(answer) in map(normalised, gold)
-    S
-""", grade_id="match", solution=True),
-        _cell("code", """
-assert exact_match("the OWL", ["an owl", "The owl"]) is True, "any of the gold answers may be equal"
-H
-rng, closed = test_draws()
-for probe in closed: call(exact_match, probe["answers"][0].upper(), probe["answers"], criterion="right answers")
-for probe in closed: call(exact_match, probe["question"], probe["answers"], criterion="wrong answers")
-call(exact_match, "owl", [], criterion="wrong answers")
-H
-""", grade_id="match-tests", grade=True, locked=True, points=4),
-    )
-
-_COURSE_TOML = """# Settings of the assignments; nbs/21_classroom/index.ipynb describes them.
-
-[1_word_counts]
-title = "Word counts"
-
-[1_word_counts.world]
-draw = {single = 8}
-take = {single = [6, 2]}
-
-[2_exact_match]
-title = "Exact match"
-given = "join map owl"
-
-[2_exact_match.world]
-draw = {single = 8}
-take = {single = [6, 2]}
-"""
-
 # %% ../../nbs/21_classroom/19_course_template.ipynb #3cdc7baa
-_SETTINGS = """title = "{title}"
-
-[due]                        # with a time zone
-{due}
-
-[late]
-grace_minutes = 15           # after the due date, without a deduction
-percent_per_day = 10         # deducted for each day that has begun
-days = 3                     # a later submission has no points
-
-# [extensions.student02]
-# {extension}
-"""
-_ROSTER = "id,name,email\nstudent01,Sample One,one@example.org\nstudent02,Sample Two,two@example.org\n"
-
 def create_course(
     folder: Path,  # it doesn't exist, or is empty
     kit: bool = False,  # with the kit's assignments instead of the two samples
@@ -158,16 +23,14 @@ def create_course(
     if folder.is_file() or folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder.name!r} isn't empty: give a folder that doesn't exist")
     restricted_folder(folder)
-    samples = {} if kit else {
-        "assignments/course.toml": _COURSE_TOML,
-        "assignments/1_word_counts.ipynb": json.dumps(_counts(), indent=1, ensure_ascii=False) + "\n",
-        "assignments/2_exact_match.ipynb": json.dumps(_match(), indent=1, ensure_ascii=False) + "\n",
-    }
-    for name, text in samples.items(): write_whole(folder / name, text, private=True)
+    files = {name: path.read_text(encoding="utf-8") for name, path in kit_files("data", "course_template").items()}
+    settings = files.pop("settings.toml")
+    for name, text in files.items():
+        if not (kit and name.startswith("assignments/")): write_whole(folder / name, text, private=True)
     course = CourseFolder(folder)
     today = datetime.now(timezone.utc).replace(hour=22, minute=0, second=0, microsecond=0)
     dates = [f"{name} = {(today + timedelta(days=7 * week)).isoformat()}" for week, name in enumerate(course.assignments(), 1)]
-    settings = _SETTINGS.format(title="A course" if kit else "A sample course", due="\n".join(dates), extension=dates[1])
-    for name, text in {"roster.csv": _ROSTER, "settings.toml": settings}.items(): write_whole(folder / name, text, private=True)
+    settings = settings.format(title="A course" if kit else "A sample course", due="\n".join(dates), extension=dates[1])
+    write_whole(folder / "settings.toml", settings, private=True)
     course.secret()
     return course

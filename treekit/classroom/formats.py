@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['LONGEST_NOTEBOOK', 'REGIONS', 'STUB', 'ANSWER_HERE', 'cell_source', 'notebook_from', 'read_notebook', 'marks',
-           'regions', 'released_text', 'stripped', 'Exercise', 'exercises', 'check_source']
+           'release_facts', 'regions', 'solution_texts', 'released_text', 'stripped', 'Exercise', 'exercises',
+           'check_source']
 
 # %% ../../nbs/21_classroom/02_formats.ipynb #f7c9a2ff
 import json, re
@@ -62,6 +63,14 @@ def marks(
     return found if isinstance(found, dict) and isinstance(found.get("grade_id"), str) else {}
 
 # %% ../../nbs/21_classroom/02_formats.ipynb #55404918
+def release_facts(
+    notebook: dict,  # a student's, with any metadata
+) -> dict:  # assignment, release; empty: it has none
+    "What a release has written into the notebook's metadata."
+    metadata = notebook.get("metadata")
+    found = metadata.get("treekit") if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
+
 REGIONS = ("SOLUTION", "HIDDEN TESTS")
 _MARK = re.compile(r"^[ \t]*###[ \t]*(BEGIN|END)[ \t]+(SOLUTION|HIDDEN TESTS)[ \t]*$", re.I)
 
@@ -83,6 +92,14 @@ def regions(
     return [(name, "\n".join(lines)) for name, lines in parts if lines or name]
 
 # %% ../../nbs/21_classroom/02_formats.ipynb #e4feb0e1
+def solution_texts(
+    notebook: dict,  # the source
+    code_only: bool = False,  # without the texts that are graded manually
+) -> dict[str, str]:  # grade_id -> text
+    "Contents of the solution cells of a source, without markers."
+    cells = [c for c in notebook["cells"] if marks(c).get("solution") and (c["cell_type"] == "code" or not code_only)]
+    return {marks(c)["grade_id"]: "\n".join(lines for _, lines in regions(cell_source(c))) for c in cells}
+
 STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")  # nbgrader's default stub
 ANSWER_HERE = "YOUR ANSWER HERE"
 
@@ -101,8 +118,6 @@ def released_text(
     return "\n".join(released).strip("\n")
 
 # %% ../../nbs/21_classroom/02_formats.ipynb #575b856a
-_ATTACHED = ("png", "jpeg", "gif")  # the only attachments that are released
-
 def stripped(
     notebook: dict,  # the source
 ) -> dict:  # the release version

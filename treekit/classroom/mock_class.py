@@ -12,7 +12,7 @@ from random import Random
 
 from .collect import take_in
 from .course import CourseFolder
-from .formats import cell_source, marks, read_notebook, regions, stripped
+from .formats import marks, read_notebook, solution_texts, stripped
 from .grading import grade_assignment
 from .sandbox import SANDBOXES, Limits, is_available
 from .release import release_assignment
@@ -46,15 +46,12 @@ def changed(
 def _handed_in(source, skill, rng):
     "Submission of a mock student of the given skill."
     nb = stripped(source)
-    solved = {marks(c)["grade_id"]: c for c in source["cells"] if marks(c).get("solution")}
+    solutions = solution_texts(source)
     for c in nb["cells"]:
-        cell, luck = solved.get(marks(c).get("grade_id")), rng.random()
-        if cell is None or luck > 1 - 0.3 * (1 - skill): continue  # left unsolved
-        if c["cell_type"] != "code":
-            c["source"] = "A text of about half a page."
-            continue
-        code = "\n".join(lines for _, lines in regions(cell_source(cell)))
-        c["source"] = code if luck < skill else changed(code, rng)
+        code, luck = solutions.get(marks(c).get("grade_id")), rng.random()
+        if code is None or luck > 1 - 0.3 * (1 - skill): continue  # left unsolved
+        if c["cell_type"] != "code": c["source"] = "A text of about half a page."
+        else: c["source"] = code if luck < skill else changed(code, rng)
     return nb
 
 def create_mock_class(

@@ -6,13 +6,13 @@
 __all__ = ['CLASS', 'hidden_test_points', 'nbgrader_source', 'nbgrader_points', 'export_nbgrader']
 
 # %% ../../nbs/21_classroom/21_nbgrader_export.ipynb #aed2178d
-import ast, contextlib, copy, io, json, os, shutil, tempfile, time
+import ast, contextlib, copy, io, json, shutil, tempfile, time
 from pathlib import Path
 from random import Random
 
 from .answer_keys import exercise_score, read_reply
 from .course import CourseFolder
-from .formats import REGIONS, cell_source, marks, regions, stripped
+from .formats import REGIONS, cell_source, marks, regions, solution_texts, stripped
 from .mock_class import changed
 from .release import made_for, source_of_assignment
 from .worker import TooSlow, run_call, time_limit
@@ -78,6 +78,11 @@ def _run_cell(source, namespace, seconds):
         exec(compile(tree, "<cell>", "exec"), namespace)
         return eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace) if last else None
 
+@contextlib.contextmanager
+def _quiet_in(folder):
+    "Context in a folder in which nothing is printed."
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()): yield
+
 def nbgrader_points(
     source: dict,  # result of `nbgrader_source`
     bodies: dict[str, str],  # grade_id of a solution cell -> a student's code
@@ -85,45 +90,34 @@ def nbgrader_points(
     seconds: float = _CELL_SECONDS,  # for a cell
 ) -> dict[str, float]:  # exercise -> points
     "Points that nbgrader gives to trusted solutions."
-    found, namespace, before = {}, {"__name__": "__main__"}, os.getcwd()
-    os.chdir(folder)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            last = max((n for n, c in enumerate(source["cells"]) if c["cell_type"] == "code" and marks(c).get("grade")), default=-1)
-            for cell in source["cells"][:last + 1]:  # later cells change no points
-                if cell["cell_type"] != "code": continue
-                m, value = marks(cell), None
-                text = bodies.get(m.get("grade_id"), cell_source(cell))
-                try: value, failed = _run_cell(text, namespace, seconds), False
-                except (Exception, TooSlow): failed = True
-                if m.get("grade"): found[m["grade_id"]] = 0.0 if failed else m["points"] if value is None else float(value)
-    finally: os.chdir(before)
+    found, namespace = {}, {"__name__": "__main__"}
+    last = max((n for n, c in enumerate(source["cells"]) if c["cell_type"] == "code" and marks(c).get("grade")), default=-1)
+    with _quiet_in(folder):
+        for cell in source["cells"][:last + 1]:  # later cells change no points
+            if cell["cell_type"] != "code": continue
+            m, value = marks(cell), None
+            text = bodies.get(m.get("grade_id"), cell_source(cell))
+            try: value, failed = _run_cell(text, namespace, seconds), False
+            except (Exception, TooSlow): failed = True
+            if m.get("grade"): found[m["grade_id"]] = 0.0 if failed else m["points"] if value is None else float(value)
     return found
 
 # %% ../../nbs/21_classroom/21_nbgrader_export.ipynb #89052087
 CLASS = "class"  # for whom corpus and answer key are made: all students have the same ones
 
-def _solution_cells(notebook):
-    return {marks(c)["grade_id"]: "\n".join(lines for _, lines in regions(cell_source(c)))
-            for c in notebook["cells"] if c["cell_type"] == "code" and marks(c).get("solution")}
-
 def _own_points(key, bodies, notebook, folder, seconds):
     "Points by the answer key, as `treekit course grade` gives them, for trusted solutions: all cells first, then all calls."
-    namespace, before = {"__name__": "__main__"}, os.getcwd()
-    released = stripped(notebook)
-    os.chdir(folder)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            for c in released["cells"]:
-                if c["cell_type"] != "code" or marks(c).get("grade"): continue
-                text = bodies.get(marks(c).get("grade_id"), cell_source(c))
-                with contextlib.suppress(Exception, TooSlow): _run_cell(text, namespace, seconds)
-    finally: os.chdir(before)
+    namespace = {"__name__": "__main__"}
+    with _quiet_in(folder):
+        for c in stripped(notebook)["cells"]:
+            if c["cell_type"] != "code" or marks(c).get("grade"): continue
+            text = bodies.get(marks(c).get("grade_id"), cell_source(c))
+            with contextlib.suppress(Exception, TooSlow): _run_cell(text, namespace, seconds)
     return {e["id"]: hidden_test_points(namespace, e["points"], json.dumps(e["calls"])) for e in key["exercises"] if not e["by_hand"]}
 
 def _students(notebook, wrong):
     "Trusted submissions: name -> {grade_id: code}. The wrong ones have a mistake in each solution cell."
-    right = _solution_cells(notebook)
+    right = solution_texts(notebook, code_only=True)
     yield "the solution", right
     yield "the unsolved release", {marks(c)["grade_id"]: cell_source(c) for c in stripped(notebook)["cells"]
                                    if c["cell_type"] == "code" and marks(c).get("solution")}
@@ -149,7 +143,7 @@ def export_nbgrader(
             theirs = {name: points for name, points in theirs.items() if name in ours}
             if theirs != ours: raise UsageError(f"{assignment}, {who}: nbgrader would give {theirs}, not {ours}: nothing was written")
             short = [e["id"] for e in key["exercises"] if not e["by_hand"] and ours[e["id"]] != e["points"]]
-            if short and bodies == _solution_cells(source.notebook):
+            if short and bodies == solution_texts(source.notebook, code_only=True):
                 raise UsageError(f"{assignment}: the solution loses points: {', '.join(short)}")
     target = Path(folder, "source", assignment)
     shutil.rmtree(target, ignore_errors=True)

@@ -292,16 +292,15 @@ def _paths(folder):
         folders[:] = [f for f in folders if f != ".git"]
         yield from (Path(top, name) for name in (*files, *(f for f in folders if Path(top, f).is_symlink())))
 
-def _leaks_in_file(path, name, needles, generated):
-    "Leaks in a file; in a generated one, whose bytes are known, only as its JSON has them."
-    by_generator = name in generated
+def _leaks_in_file(path, name, needles):
+    "Leaks in a file; in the corpus, whose bytes are the generator's and known, only as its JSON has them."
+    by_generator = name == "world.json"
     return leaks_in(path.read_bytes(), needles, name, names=not by_generator, depth=1 if by_generator else 4)
 
 def leaks_of(
     folder: Path,  # one student's release
     needles: Secrets,
     expected: dict[str, bytes],  # the files of the release, by name: no other file may exist
-    generated: tuple = ("world.json",),  # files of the generator: names may occur in them, since their bytes are known
 ) -> list[Leak]:
     "Leaks and unexpected files of a student's release; empty if it may be released."
     folder, found = Path(folder), []
@@ -311,7 +310,7 @@ def leaks_of(
         elif name not in expected: found.append(Leak(name, "a file that the release didn't make"))
         elif path.read_bytes() != expected[name]: found.append(Leak(name, "not as the release made it"))
         found += leaks_in(name.encode(), needles, f"{name} (its name)")
-        if path.is_file() and not path.is_symlink(): found += _leaks_in_file(path, name, needles, generated)
+        if path.is_file() and not path.is_symlink(): found += _leaks_in_file(path, name, needles)
     found += [Leak(name, "missing") for name in expected if not (folder / name).is_file()]
     for where, content in history(folder):
         if content not in expected.values(): found += leaks_in(content, needles, where)

@@ -43,59 +43,23 @@ SANDBOXES = {
 }
 
 # %% ../../nbs/21_classroom/01_sandbox.ipynb #3fbeb539
-_X86 = dict(clone=56, fork=57, vfork=58, clone3=435, socket=41, kill=62, tkill=200, tgkill=234, ptrace=101, vm_read=310, vm_write=311,
-            unshare=272, setns=308, mount=165, umount=166, pivot=155, chroot=161, bpf=321, perf=298, keyctl=250, add_key=248, uring=425,
-            pidfd_open=434, pidfd_get=438, pidfd_signal=424, userfault=323, sigqueue=129, tgsigqueue=297, handle=304, memfd=319,
-            request_key=249, mq_open=240, mq_unlink=241, shmget=29, shmat=30, shmctl=31, shmdt=67, semget=64, semop=65, semctl=66,
-            semtimedop=220, msgget=68, msgsnd=69, msgrcv=70, msgctl=71)
-_ARM = dict(
-    clone=220,
-    clone3=435,
-    socket=198,
-    kill=129,
-    tkill=130,
-    tgkill=131,
-    ptrace=117,
-    vm_read=270,
-    vm_write=271,
-    unshare=97,
-    setns=268,
-    mount=40,
-    umount=39,
-    pivot=41,
-    chroot=51,
-    bpf=280,
-    perf=241,
-    keyctl=219,
-    add_key=217,
-    uring=425,
-    pidfd_open=434,
-    pidfd_get=438,
-    pidfd_signal=424,
-    userfault=282,
-    sigqueue=138,
-    tgsigqueue=240,
-    handle=265,
-    memfd=279,
-    request_key=218,
-    mq_open=180,
-    mq_unlink=181,
-    shmget=194,
-    shmat=196,
-    shmctl=195,
-    shmdt=197,
-    semget=190,
-    semop=193,
-    semctl=191,
-    semtimedop=192,
-    msgget=186,
-    msgsnd=189,
-    msgrcv=188,
-    msgctl=187,
+_CALLS = dict(  # name -> number on x86-64, on ARM; None: there is no such call
+    clone=(56, 220), fork=(57, None), vfork=(58, None), clone3=(435, 435), socket=(41, 198), kill=(62, 129), tkill=(200, 130),
+    tgkill=(234, 131), ptrace=(101, 117), vm_read=(310, 270), vm_write=(311, 271), unshare=(272, 97), setns=(308, 268),
+    mount=(165, 40), umount=(166, 39), pivot=(155, 41), chroot=(161, 51), bpf=(321, 280), perf=(298, 241), keyctl=(250, 219),
+    add_key=(248, 217), uring=(425, 425), pidfd_open=(434, 434), pidfd_get=(438, 438), pidfd_signal=(424, 424), userfault=(323, 282),
+    sigqueue=(129, 138), tgsigqueue=(297, 240), handle=(304, 265), memfd=(319, 279), request_key=(249, 218), mq_open=(240, 180),
+    mq_unlink=(241, 181), shmget=(29, 194), shmat=(30, 196), shmctl=(31, 195), shmdt=(67, 197), semget=(64, 190), semop=(65, 193),
+    semctl=(66, 191), semtimedop=(220, 192), msgget=(68, 186), msgsnd=(69, 189), msgrcv=(70, 188), msgctl=(71, 187)
 )
 _NEWER = dict(open_tree=428, move_mount=429, fsopen=430, fsconfig=431, fsmount=432, fspick=433, mount_setattr=442, open_tree_attr=467,
               uring_enter=426, uring_register=427, memfd_secret=447)  # the same number on every architecture
-_MACHINES = {"x86_64": (0xC000003E, _X86 | _NEWER), "aarch64": (0xC00000B7, _ARM | _NEWER)}  # AUDIT_ARCH and numbers
+
+def _numbers(machine):
+    "Forbidden calls of an architecture: name -> number."
+    return {name: numbers[machine] for name, numbers in _CALLS.items() if numbers[machine] is not None} | _NEWER
+
+_MACHINES = {"x86_64": (0xC000003E, _numbers(0)), "aarch64": (0xC00000B7, _numbers(1))}  # AUDIT_ARCH and numbers
 
 # %% ../../nbs/21_classroom/01_sandbox.ipynb #5e1fb0c2
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
@@ -184,8 +148,8 @@ def readable() -> list[str]:
 def hidden_paths(
     modules,  # of the kit: "treekit.retrieval", "treekit.core.trace"
 ) -> list[str]:
-    "Readable files and folders of modules and of the kit's notebooks, which a submission must not read."
-    found = [kit_path("nbs")]
+    "Readable files and folders of modules, of the kit's notebooks and of the sample course, which a submission must not read."
+    found = [kit_path("nbs"), kit_path("data", "course_template")]
     for module in modules:
         path = _home().joinpath(*module.split("."))
         found += [path] if path.is_dir() else [path.with_suffix(".py"), *path.parent.glob(f"__pycache__/{path.name}.*.pyc")]

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 
 from .course import CourseFolder
-from .formats import cell_source, marks, read_notebook
+from .formats import cell_source, marks, read_notebook, release_facts
 from .release import release_mark
 from .worker import without_magics
 from ..config import UsageError
@@ -106,8 +106,8 @@ def similar_pairs(
     return sorted(pairs, key=lambda p: (not p.why, -max(p.code, p.text), p.first, p.second)), unread
 
 def _mark(notebook):
-    about = notebook["metadata"].get("treekit") if isinstance(notebook.get("metadata"), dict) else None
-    return about.get("release") if isinstance(about, dict) and isinstance(about.get("release"), str) else ""
+    mark = release_facts(notebook).get("release")
+    return mark if isinstance(mark, str) else ""
 
 def write_similarity(
     course: CourseFolder,

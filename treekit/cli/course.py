@@ -48,14 +48,16 @@ def _chosen(course, students):
     roster = course.students()
     return [choose("student", s, roster) for s in students] or roster
 
-_SOURCES = "Where the source notebooks are.  [default: assignments/ of the course, or else the kit's own]"
-_SANDBOX = "bubblewrap or namespaces; plain: no isolation.  [default: the first that works]"
+_folder = click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")
+_sources = click.option("--sources", metavar="DIR",
+                        help="Where the source notebooks are.  [default: assignments/ of the course, or else the kit's own]")
+_sandbox = click.option("--sandbox", default="", metavar="NAME",
+                        help="bubblewrap or namespaces; plain: no isolation.  [default: the first that works]")
+_students = click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 def _common(command):
-    for option in (click.argument("assignment"),
-                   click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]"),
-                   click.option("--sources", metavar="DIR", help=_SOURCES),
-                   click.option("--json", "as_json", is_flag=True, help="Print as JSON.")): command = option(command)
+    for option in (click.argument("assignment"), _folder, _sources, _json): command = option(command)
     return command
 
 def _number(n, noun): return f"{n} {noun}{'s' * (n != 1)}"
@@ -66,7 +68,7 @@ def _say(as_json, facts, line): click.echo(json.dumps(facts, ensure_ascii=False)
 @course_command.command("init")
 @click.argument("folder", metavar="DIR")
 @click.option("--kit", is_flag=True, help="With the kit's own assignments instead of the two small ones.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@_json
 def init_command(folder, kit, as_json):
     """Create a course in DIR: roster.csv, settings.toml with due dates, and two small assignments, or with --kit the bundled ones."""
     from treekit.classroom.course_template import create_course
@@ -80,10 +82,10 @@ def init_command(folder, kit, as_json):
 # %% ../../nbs/25_cli/01_course.ipynb #4ac8abc3
 @course_command.command("check")
 @click.argument("assignments", nargs=-1, metavar="[ASSIGNMENT]...")
-@click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")
-@click.option("--sources", metavar="DIR", help=_SOURCES)
-@click.option("--sandbox", default="", metavar="NAME", help=_SANDBOX)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@_folder
+@_sources
+@_sandbox
+@_json
 def check_command(assignments, course, sources, sandbox, as_json):
     """Try out everything before the term: folder, roster, due dates, sandbox, and each assignment from release to grade.
 
@@ -101,7 +103,7 @@ def check_command(assignments, course, sources, sandbox, as_json):
 # %% ../../nbs/25_cli/01_course.ipynb #85ad4b99
 @course_command.command("release")
 @_common
-@click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
+@_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Students at a time.  [default: one per core]")
 @click.option("--prepare", is_flag=True, help="Only generate the students' corpora, about half of the time; hand out nothing.")
 def release_command(assignment, course, sources, as_json, students, jobs, prepare):
@@ -138,9 +140,9 @@ def collect_command(assignment, course, sources, as_json, inbox, received):
 # %% ../../nbs/25_cli/01_course.ipynb #d12d08e6
 @course_command.command("grade")
 @_common
-@click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
+@_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Submissions at a time.  [default: one per core]")
-@click.option("--sandbox", default="", metavar="NAME", help=_SANDBOX)
+@_sandbox
 @click.option("--memory", type=click.IntRange(64), default=1024, show_default=True, metavar="MB", help="For one submission.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="S", help="For one call of a hidden test.")
 @click.option("--submission-seconds", "whole", type=click.FloatRange(1), default=120.0, show_default=True, metavar="S",
@@ -287,9 +289,6 @@ def status_command(assignment, course, sources, as_json):
         click.echo(f"{r['student']:<20} {released:<13} {_number(r['attempts'], 'attempt'):<11} {r['state']:<14} {points}{late}{banned}")
 
 # %% ../../nbs/25_cli/01_course.ipynb #7420e3a0
-_folder = click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")
-_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-
 @course_command.command("serve")
 @_folder
 @click.option("--profile", default="openai", show_default=True, metavar="NAME", help="Who answers; its api_key_env holds the key.")

@@ -126,9 +126,8 @@ def question_rows(
     behind: CellQuestions,
     runs: list[OpenRun],  # from `saved_runs_of`
     trees: dict[str, dict[int, int]],  # from `write_trees`
-    most: int = LISTED,  # questions of a data set
 ) -> list[QuestionRow]:
-    "First questions behind the cells of a sheet, in the order of its lines."
+    "First `LISTED` questions of each data set behind the cells of a sheet, in the order of its lines."
     answered = {}
     for run in runs:
         for i, row in enumerate(run.rows):
@@ -138,7 +137,7 @@ def question_rows(
         group, method, dataset, metric = _cell(sheet.lines[line])
         for sample, scores in parts:
             own, ids = behind.samples[sample]
-            for id, score in [*zip(ids, scores)][:most]:
+            for id, score in [*zip(ids, scores)][:LISTED]:
                 run, row, at = answered.get((method, own, id), ("", None, -1))
                 said = (row.question.question, _golds(row.question), row.answer, row.error, run, at) if row else ()
                 found.append(QuestionRow(group, method, dataset, metric, id, score, *said))

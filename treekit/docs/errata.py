@@ -26,10 +26,9 @@ def claims_of_run(
 # %% ../../nbs/24_docs/11_errata.ipynb #894acd69
 @dataclass(frozen=True)
 class Computation:
-    "Cell of a notebook that records findings, with the prose above it."
+    "Cell of a notebook that records findings, with the heading above it."
     number: int  # of the cell
     title: str
-    prose: str
     code: str
     patterns: tuple  # (pattern of where and claim, number of fixed characters)
 
@@ -53,13 +52,12 @@ def _patterns(code):
 
 def computations(notebook: Path) -> list[Computation]:
     "Cells of an errata notebook that record findings, also on interpretations of the method (`checked`)."
-    found, title, prose = [], "", ""
+    found, title = [], ""
     for number, cell in enumerate(json.loads(notebook.read_text(encoding="utf-8"))["cells"]):
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            heading = re.match(r"#+ (.*)\n*", text)
-            title, prose = (heading[1], text[heading.end():]) if heading else (title, text)
-        elif (own := _patterns(text)) or "checked" in text: found.append(Computation(number, title, prose, text, own))
+            if heading := re.match(r"#+ (.*)", text): title = heading[1]
+        elif (own := _patterns(text)) or "checked" in text: found.append(Computation(number, title, text, own))
     return found
 
 # %% ../../nbs/24_docs/11_errata.ipynb #149d8b28

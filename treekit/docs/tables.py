@@ -6,7 +6,7 @@
 __all__ = ['Sheet', 'read_sheet', 'Artefact', 'artefact_label', 'artefacts_of']
 
 # %% ../../nbs/24_docs/08_tables.ipynb #8843ffc8
-import csv, json, re
+import json, re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from ..utils.sanitize import cell_value
 from ..figures.titles import paper_names, description_of
 from ..artefacts.catalog import inventory
-from ..papers.plugin import SHARED
+from ..papers.plugin import SHARED, read_rows
 
 # %% ../../nbs/24_docs/08_tables.ipynb #1312bba4
 _COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "verdict"}
@@ -41,17 +41,11 @@ class Sheet:
     @property
     def value(self) -> str: return "reproduced" if self.kind == "compared" else "value"
 
-    def ran(self, line: dict) -> bool:
-        "Whether a line of a comparison has a reproduced number."
-        return bool(line.get(self.value))
-
 # %% ../../nbs/24_docs/08_tables.ipynb #3640824f
 def read_sheet(path: Path) -> Sheet:
     "Read a CSV that `figures.tables` wrote."
-    with open(path, encoding="utf-8", newline="") as f:
-        rows = list(csv.DictReader(f))
-        head = tuple(rows[0]) if rows else ()
-    return Sheet(Path(path), head, tuple({k: cell_value(v or "") for k, v in r.items()} for r in rows))
+    rows = read_rows(Path(path))
+    return Sheet(Path(path), tuple(rows[0]) if rows else (), tuple({k: cell_value(v or "") for k, v in r.items()} for r in rows))
 
 # %% ../../nbs/24_docs/08_tables.ipynb #c6b120fc
 @dataclass(frozen=True)

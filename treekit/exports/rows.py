@@ -8,6 +8,7 @@ __all__ = ['UNJUDGED', 'question_rows', 'CallReader', 'prediction_row', 'tree_ro
 # %% ../../nbs/22_exports/02_rows.ipynb #74a93791
 import dataclasses, datetime, json, zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from ..core.method import Trace
 from ..store.run_store import Store
@@ -16,7 +17,9 @@ from ..explorer.runs import OpenRun, first_wrong, worth
 from .prompt_names import PromptNames, prompts_of
 from ..figures.verdicts import CELL_FIELDS
 from ..artefacts.reproduce import cleaned
+from ..papers.plugin import read_rows
 from ..scoring.metrics import METRICS
+from ..utils.sanitize import cell_value
 
 # %% ../../nbs/22_exports/02_rows.ipynb #c981b328
 def question_rows(
@@ -130,12 +133,7 @@ def table_rows(
     folder,  # figures/<profile>
 ) -> Iterator[dict]:  # empty: no table with published cells
     "Cells of an artefact's written tables."
-    import csv
-    from pathlib import Path
-    from treekit.utils.sanitize import cell_value
-    path = Path(folder) / f"{artefact}.csv"
-    if not path.exists(): return
-    with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    rows = read_rows(Path(folder) / f"{artefact}.csv")
     numbers = {"published": "published", "value": "reproduced", "low": "low", "high": "high"}
     for r in (r for r in rows if set(CELL_FIELDS) <= set(r)):
         texts = {k: cell_value(r[k]) for k in ("group", "method", "dataset", "metric", "flag", "verdict", "reason")}

@@ -298,7 +298,6 @@ _OTHER_MARKS = dict(variable_start_string="<<", variable_end_string=">>", block_
 
 def column_shares(
     table: ReportTable,
-    least: float = 0.07,  # of the page's width
 ) -> list[float]:  # they add up to 1
     "Shares of the page's width for a table's columns."
     def longest(text): return max(map(len, text.split()), default=0)
@@ -307,7 +306,7 @@ def column_shares(
         mean = sum(map(len, texts)) / max(1, len(texts))
         return min(60, max(mean, 1.3 * longest(table.heads[i]), 1.3 * max(map(longest, texts), default=0) if mean < 20 else 0, 4))
     weights = [need(i) for i in range(len(table.heads))]
-    shares = [max(least, w / sum(weights)) for w in weights]
+    shares = [max(0.07, w / sum(weights)) for w in weights]
     return [s / sum(shares) for s in shares]
 
 def _columns(table):
@@ -344,13 +343,12 @@ def render_report(
 def save_report(
     paper: str,
     folder: Path | str,  # figures/<profile>
-    name: str = "report",
 ) -> list[Path]:
     "Write the report of a paper as Markdown, HTML and LaTeX, and its tested claims as CSV."
     report, paths = paper_report(paper, folder), []
     heads, rows = report.claims.heads[:-1], zip(report.claims.rows, report.results.rows)
-    write_whole(Path(folder, paper, f"{name}.csv"), csv_text([(*heads, *report.results.heads[1:]), *((*a[:-1], *b[1:]) for a, b in rows)]))
+    write_whole(Path(folder, paper, "report.csv"), csv_text([(*heads, *report.results.heads[1:]), *((*a[:-1], *b[1:]) for a, b in rows)]))
     for ending in FORMATS:
-        paths.append(Path(folder, paper, f"{name}.{ending}"))
+        paths.append(Path(folder, paper, f"report.{ending}"))
         write_whole(paths[-1], render_report(report, ending))
     return paths

@@ -7,7 +7,7 @@ __all__ = ['documented_modules', 'table_intervals', 'ran_artefacts', 'other_fold
            'ways_in_words', 'has_ended', 'one_way', 'report_page', 'write_report']
 
 # %% ../../nbs/23_reports/04_report.ipynb #419f0daf
-import ast, csv, json, os, re, tempfile
+import ast, json, os, re, tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ..figures.titles import paper_names
 from ..artefacts.build_cache import modules_behind, relevant_settings
 from ..artefacts.catalog import inventory, runnable
 from ..artefacts.reproduce import placeless
+from ..papers.plugin import read_rows
 from ..scoring.statistics import p_text
 from .archive import sha256, write_archive
 from .checklist import checklist
@@ -40,7 +41,7 @@ def table_intervals(tables):
     "Count of the numbers with an interval in written tables."
     counts = {"with": 0, "of": 0}
     for path in (t for t in tables if t.suffix == ".csv"):
-        with open(path, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("reproduced")]
+        rows = [r for r in read_rows(path) if r.get("reproduced")]
         counts["of"] += len(rows)
         counts["with"] += sum(bool(r.get("low") and r.get("high")) for r in rows)
     return counts

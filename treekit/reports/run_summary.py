@@ -7,7 +7,7 @@ __all__ = ['tables_of', 'given_at', 'artefact_line', 'found_verdicts', 'differin
            'claim_lines', 'claim_counts']
 
 # %% ../../nbs/23_reports/02_run_summary.ipynb #25abea38
-import csv, dataclasses
+import dataclasses
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from ..figures.claims import CLAIM_OUTCOMES, judge_claims, load_claims
 from ..figures.verdicts import count_verdicts
 from ..artefacts.build_cache import command_of, read_record, written
 from ..artefacts.reproduce import cleaned, placeless, said_on_top
+from ..papers.plugin import read_rows
 
 # %% ../../nbs/23_reports/02_run_summary.ipynb #70bfe034
 def tables_of(
@@ -70,8 +71,7 @@ def differing_facts(
     table: Path,
 ) -> dict[str, int]:  # "parser=bundled, published: Stanza" -> cells; the most frequent first
     "Number of cells by the reason why they aren't comparable with the paper."
-    if not table.exists(): return {}
-    with open(table, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("verdict") == "not comparable"]
+    rows = [r for r in read_rows(table) if r.get("verdict") == "not comparable"]
     parts = Counter(part for r in rows for part in (r.get("reason") or "").split("; ") if part)
     return dict(sorted(parts.items(), key=lambda p: (-p[1], p[0])))
 
