@@ -85,7 +85,8 @@ def test_what_needs_no_model_stands_first_and_is_read_from_the_tables(tmp_path):
     text = (there / "real" / "vanilla.csv").read_text(encoding="utf-8")
     (tmp_path / "real" / "vanilla.csv").write_text(text.replace(",50.60,48.05,53.18,", ",55.60,53.05,58.18,"), encoding="utf-8")
     made = index_page(tmp_path)
-    assert "55.6 [53.0, 58.2]" in made and "rests on that code alone" in made and "On 2WikiMQA the printed number lies in none" in made and "**Recall" not in made
+    assert "rests on that code alone" in made and "On 2WikiMQA the printed number lies in none" in made
+    assert "55.6 [53.0, 58.2]" in made and "**Recall" not in made
 
 
 def test_only_contradictions_in_print_are_counted():
