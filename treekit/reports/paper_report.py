@@ -156,7 +156,8 @@ def _readings(rows):
 def _errata(paper, folder):
     "Errata of the paper, and a note."
     rows, fine = _data_rows(folder, paper, "inconsistencies"), _data_rows(folder, paper, "inconsistencies_checked")
-    note = f"{len(rows)} statements of the paper disagree with its own numbers, its text or its code, recomputed without a model."
+    note = (f"{len(rows)} statements of the paper disagree with its own numbers, its text or its code, recomputed without a model. What "
+            "rounding or a second reading may explain is among them; the page of results counts contradictions alone.")
     note = note if rows else "No statement of the paper was recomputed."
     agree = sum(not r["finding"].startswith("can't") for r in fine)
     note += f" {agree} others were recomputed and agree." if agree else ""
@@ -267,7 +268,7 @@ def _summary(paper, verdicts, errata):
     tested, first = sum(counts.values()), ", ".join(f"{n} {k}" for k, n in counts.items())
     simulated = " by a simulated model" if any(badge_of(v) == "simulated" for v in verdicts) else ""
     claims = f"Of {len(verdicts)} claims, {tested} were tested{simulated}: {first}." if tested else "No claim was tested."
-    return f"{claims} {len(errata.rows)} errata of the paper need no model."
+    return f"{claims} Its list of errata has {len(errata.rows)} entries, and needs no model."
 
 def paper_report(
     paper: str,
