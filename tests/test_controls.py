@@ -2,7 +2,7 @@
 import asyncio
 import random
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pytest
@@ -202,7 +202,7 @@ def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
         ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "tokens", "shown")]]
     said = controls_note(rows)
     for sentence in ("Controls that fail: A (sham, +2.0 points).", "Not shown is a gain at equal tokens for A.",
-                     "No effect of the sham is shown (95 % interval in points): C (−1.3 to 3.0).",
+                     "(95 % interval, beside the component's effect, in points): C (−1.3 to 3.0; 2.0).",
                      "The sham of B (+2.0 points) does harm, so that the method's lead", "Worse than the sham: C.",
                      "Worse at equal tokens: B."):
         assert sentence in said
@@ -268,3 +268,31 @@ def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
         assert used[controls.PLAIN] < used[controls.TOKENS] < 1.5 * used["method"]
     assert {r["contrast"] for r in controls.control_rows(base, made)} == set(CONTRASTS)
     assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)
+
+
+def test_effects_over_corpora_have_one_value_a_corpus():
+    def rows(effect): return [dict(paper="A", contrast=c, effect=effect, low=0, high=0, p=1, n=30, outcome="") for c in ("sham", "oracle")]
+    sham, oracle = controls.control_rows_over([rows(.1), rows(.2), rows(.3)])
+    assert sham["corpora"] == 3 and sham["n"] == 90 and abs(sham["effect"] - .2) < 1e-9
+    assert abs(sham["low"] - (.2 - 4.3027 * .1 / 3 ** .5)) < 1e-4 and sham["outcome"] == "holds" and oracle["outcome"] == "fails"
+    assert {r["outcome"] for r in controls.control_rows_over([rows(.2), rows(.21), rows(.2)])} == {"fails", "holds"}
+
+
+def test_a_measured_row_of_another_design_is_told_apart():
+    one, other = ({c.paper: c for c in controls_of(setting("offline", 2, {}))} for _ in range(2))
+    assert {p: controls.design(c) for p, c in one.items()} == {p: controls.design(c) for p, c in other.items()}
+    tree = one["TreeRare"]
+    changed = [replace(tree, sham=replace(tree.sham, handed_up="children")), replace(tree, datasets=("hotpotqa",)),
+               replace(tree, plain=replace(tree.plain, top_k=3))]
+    assert len({controls.design(c) for c in (tree, *changed)}) == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("paper, d", [("TreeRare", "hotpotqa"), ("SEARCH-R", "musique"), ("RDR²", "asqa")])
+def test_a_sham_with_the_components_information_fails(paper, d, tmp_path):
+    P = setting("offline", 40, {})
+    [own] = [replace(c, datasets=(d,)) for c in controls_of(P) if c.paper == paper]
+    rows = dict(without=own.without, sham=own.method)
+    found = run_methods(rows, sample_questions(P, (d,)), P, store=Store(tmp_path / "store.sqlite"))
+    [sham] = controls.control_rows(own, found)
+    assert sham["contrast"] == "sham" and sham["outcome"] == "fails"

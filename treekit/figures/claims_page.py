@@ -219,7 +219,8 @@ def summary_of(
     how = told(Counter(v.how for v in tested if v.how))
     return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. "
             f"Size, where the paper states one: {told(sizes_of(verdicts))}. "
-            f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts.{later} "
+            f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts, decided by "
+            f"{len({(v.claim.artefact, v.weakest) for v in tested})} different comparisons.{later} "
             f"Model: {models}. Tested: {how or 'none'}.")
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02
@@ -230,7 +231,8 @@ LEGEND_OF_CLAIMS = (
     "%; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was "
     "picked. They are over questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are "
     "significant its way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by "
-    "construction, no question tells the sides apart, or it is true by definition; needs people, the paper asked people; substitute row, "
+    "construction, no question tells the sides apart, or it is true by definition (its size can be open all the same); needs people, "
+    "the paper asked people; substitute row, "
     "a tiny, untrained, prompted or proxy model stood for what the paper ran; other model, the sentence names models that didn't run. "
     "Size: whether the stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims "
     "(Benjamini and Hochberg), one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the "

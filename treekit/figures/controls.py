@@ -15,7 +15,10 @@ HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN, WORSE = "holds", "fails", "harms", "shown
 
 def _points(row): return f"{float(row['effect']):+.1f} points".replace("-", "−")
 
-def _interval(row): return f"({float(row['low']):.1f} to {float(row['high']):.1f})".replace("-", "−")
+def _interval(row, rows):
+    "Interval of a sham's effect, and the component's effect."
+    [component] = [f"; {float(r['effect']):.1f}" for r in rows if r["paper"] == row["paper"] and r["contrast"] == "component"] or [""]
+    return f"({float(row['low']):.1f} to {float(row['high']):.1f}{component})".replace("-", "−")
 
 def failed_controls(
     rows: list[dict],  # paper, contrast, outcome, effect in points
@@ -38,7 +41,7 @@ def controls_note(
     "Sentences on controls that failed, shams with and without an effect (its 95 % interval in points), and gains that were not shown."
     if not rows: return ""
     sentences = {
-        ("sham", HOLDS): "No effect of the sham is shown (95 % interval in points): {}.",
+        ("sham", HOLDS): "No effect of the sham is shown (95 % interval, beside the component's effect, in points): {}.",
         ("sham", HARMS): "The sham of {} does harm, so that the method's lead over it overstates the component.",
         ("component", NOT_SHOWN): "Not shown is a difference to the sham for {}.",
         ("passages", NOT_SHOWN): "Not shown is a gain at equal passages for {}.",
@@ -49,7 +52,7 @@ def controls_note(
     }
     def named(row):
         if row["outcome"] == HARMS: return f"{row['paper']} ({_points(row)})"
-        return f"{row['paper']} {_interval(row)}" if row["contrast"] == "sham" else row["paper"]
+        return f"{row['paper']} {_interval(row, rows)}" if row["contrast"] == "sham" else row["paper"]
     papers = {at: ", ".join(dict.fromkeys(named(r) for r in rows if (r["contrast"], r["outcome"]) == at)) for at in sentences}
     said = [*filter(None, [failed_controls(rows)]), *(text.format(papers[at]) for at, text in sentences.items() if papers[at])]
     return f"Controls (across/controls): {' '.join(said)}" if said else ""
