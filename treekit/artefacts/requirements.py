@@ -236,6 +236,10 @@ def _groups(paper, artefact):
         cells.append(cell)
     return found
 
+def _server_options(model, known):
+    "Options that name a model and its server."
+    return f"--model {model}" + (f" --endpoint {known.endpoint} --set api_key_env={known.key}" if known.endpoint else "")
+
 def commands(
     paper: str,
     artefact: str,
@@ -250,10 +254,9 @@ def commands(
             continue
         cost = table_cost(paper, artefact, model=model)
         dollars = cost and cost.dollars(price_of(model, prices))
-        server = f"--endpoint {known.endpoint} --set api_key_env={known.key}" if known.endpoint else ""
         limit = f"--budget {max(1, math.ceil(dollars[1]))}" if dollars else ""
         if second or known.access == "own server": limit = "--set budget="  # a budget needs a price of each model
-        words = f"treekit reproduce {paper}/{artefact} --profile paper --model {model}", server, limit, options
+        words = f"treekit reproduce {paper}/{artefact} --profile paper {_server_options(model, known)}", limit, options
         found[model] = " ".join(filter(None, words))
     if not found and len(printed_cells(paper, artefact)) > sum(map(len, _never(paper, artefact).values())):
         found[""] = f"treekit reproduce {paper}/{artefact} --profile paper {options}".strip()  # no model is asked
@@ -423,8 +426,11 @@ def requirements_page(
     intro = (f"A printed number is judged (*reproduced*, *outside*) only by a run of the paper's own experiment: its models, questions, "
              f"passages, prompts and judges. {judged:,} of the {len(all_cells):,} numbers in {p.label}'s tables and figures can be "
              "judged so. This page says what that takes, and why the others can't.")
-    first = (f"Before anything is paid: `treekit doctor {paper} --profile paper` says what is missing on a machine, and "
-             f"`treekit reproduce {paper} --profile paper --dry-run` runs every table with two made-up questions and names what "
+    served = [_server_options(model, known) for r in printed_artefacts(paper)
+              for model, (known, _, _) in _groups(paper, r["artefact"]).items() if known.access != "trained"]
+    options = " ".join(["--profile paper", *served[:1]])
+    first = (f"Before anything is paid: `treekit doctor {paper} {options}` says what is missing on a machine, and "
+             f"`treekit reproduce {paper} {options} --dry-run` runs every table with two made-up questions and names what "
              "would differ.")
     sections = [
         ("Tables and figures", "Calls: of all models together. Totals are sums over the tables. A row that several tables "

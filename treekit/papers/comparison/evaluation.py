@@ -154,8 +154,10 @@ def empty_cells(rows: dict[str, ComparedMethod], datasets, P: Profile) -> str:  
 def search_r1_note(P: Profile) -> str:  # for a caption
     "Why Search-R1 has other numbers here than in SEARCH-R's tables."
     said = "" if trained_search_r1(P) else "Search-R1 is its loop on the answering model, which was not trained for it. "
-    return (f"{said}Its numbers differ from those of searchr/table2, which searches with MiniLM and has exact match and F1; here "
-            f"it searches with {P.retriever}, and the metric is in the column's head.")
+    own = "" if P.synthetic else " in each question's own passages"
+    if P.retriever == "dense" and not own: return said.strip()
+    return (f"{said}Its numbers differ from those of searchr/table2 by the search alone: there MiniLM{own}, here {P.retriever}. "
+            "The questions and its settings are the same.")
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bfcadbca
 def qualities(results: Results) -> dict[tuple[str, str], dict[str, float]]:  # as `question_scores`
