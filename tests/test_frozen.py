@@ -6,10 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 from treekit.artefacts.catalog import runnable
 from treekit.artefacts.environment_check import checks
 from treekit.artefacts.reproduce import _ability
+from treekit.cli.main import main
 from treekit.config import load_profile, root
 from treekit.figures import frozen
 from treekit.figures.frozen import (
@@ -55,6 +57,14 @@ def test_a_changed_ability_marks_all_tables_until_they_are_run_again(made, monke
     assert made_otherwise(made) == dict(abilities=["arise/table1"]) and "changed since then" in frozen_note(made)
     assert "arise/table1." in index_page(made) and otherwise_note(made, "toq") == "" != otherwise_note(made, "arise/table1")
     assert otherwise_note(made, "arise", "arise/table1") == ""  # a report doesn't name itself
+
+
+@pytest.mark.parametrize("command", ["list", "claims"])
+def test_commands_name_tables_that_were_made_with_other_abilities(command, monkeypatch):
+    assert "than the frozen ones" not in CliRunner().invoke(main, [command, "toq"]).output
+    monkeypatch.setitem(PRESETS, "strong", replace(PRESETS["strong"], judging=.99))
+    said = CliRunner().invoke(main, [command, "toq"]).output
+    assert "Made with other abilities of the simulated model than the frozen ones: " in said and "toq/table2" in said
 
 
 def test_an_ability_in_the_file_counts_too(made, monkeypatch):

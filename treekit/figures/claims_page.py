@@ -220,7 +220,7 @@ def summary_of(
     return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. "
             f"Size, where the paper states one: {told(sizes_of(verdicts))}. "
             f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts, decided by "
-            f"{len({(v.claim.artefact, v.weakest) for v in tested})} different comparisons.{later} "
+            f"{len({(v.weakest, v.difference) for v in tested})} different comparisons.{later} "
             f"Model: {models}. Tested: {how or 'none'}.")
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02
