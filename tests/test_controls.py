@@ -191,6 +191,12 @@ def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
 
+@pytest.mark.parametrize("name, low, high, within", [
+    ("sham", -.02, .01, "yes"), ("sham", .001, .004, "yes"), ("sham", -.05, .03, "no"), ("sham", -.01, .031, "no"), ("oracle", 0, 0, "")])
+def test_a_narrow_interval_excludes_an_effect_that_matters(name, low, high, within):
+    assert controls.within_margin(dict(contrast=name, low=low, high=high)) == within
+
+
 def test_a_failing_control_is_named():
     rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails", effect="-1.24")]
     assert failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)." and failed_controls(rows[:1]) == ""

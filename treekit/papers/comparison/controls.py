@@ -7,8 +7,8 @@ __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', '
            'CONTRASTS', 'CONTROLS_LEGEND', 'MEASURED', 'COLUMNS', 'ControlClient', 'random_places', 'RandomTree',
            'RandomRouter', 'random_decision', 'draw_paragraphs', 'router_shares', 'GoldRetriever', 'ControlledMethod',
            'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of', 'controls_on', 'run_controls', 'with_tokens',
-           'tokens_used', 'passages_read', 'control_outcome', 'control_rows', 'control_scores', 'design',
-           'control_rows_over']
+           'tokens_used', 'passages_read', 'control_outcome', 'within_margin', 'control_rows', 'control_scores',
+           'design', 'control_rows_over']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import asyncio
@@ -44,6 +44,7 @@ from ..treerare.method import TreeRare
 from ..treerare.phrases import Phrase
 from ..toq.planner import PROMPTS as TOQ_PROMPTS
 from ...retrieval.bm25 import Hit
+from ...scoring.margins import frozen_margins
 from ...scoring.statistics import contrast, mean_contrast
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #fa8ad1a9
@@ -421,6 +422,12 @@ def control_outcome(
     if name == "oracle": return HOLDS if low > 0 else FAILS
     return SHOWN if low > 0 else WORSE if high < 0 else NOT_SHOWN
 
+def within_margin(row: dict) -> str:  # "yes" or "no"; empty: no sham's effect
+    "Whether a sham's interval lies within the margin of equivalence, so that an effect of that size is excluded."
+    if row["contrast"] != "sham": return ""
+    margin = frozen_margins()["claims"]["equivalence"]
+    return "yes" if -margin < row["low"] and row["high"] < margin else "no"
+
 def control_rows(
     controls: Controls,
     results: Results,  # of its `rows`, by role
@@ -461,7 +468,8 @@ CONTROLS_LEGEND = (
     "Sham: the component has no information about the question: another question's plan or risk, phrases at random places, or a router "
     "that answers and expands at random. Without: a row without the component that has the same evidence about the question. "
     "A random choice does not know the retriever's ranking, so that RDR²'s component is ranking and router together. "
-    "A sham that is better than it fails as a negative control; one that is worse harms. As many passages: one search and one prompt with "
+    "A sham that is better than it fails as a negative control; one that is worse harms. Within: whether a sham's interval lies within the "
+    "margin of equivalence of data/margins.toml, which excludes a larger effect. As many passages: one search and one prompt with "
     "as many passages as the method. As many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus "
     "has passages that match. Oracle: gold passages, and gold sub-questions for planners; an oracle that is not better than the method "
     "fails as a positive control. Component: shown if the method is better than its sham. Worse: the method is worse than the other row.")
