@@ -429,7 +429,18 @@ def test_one_false_discovery_rate_over_the_distinct_contrasts_of_a_paper(tmp_pat
     tested = [found[i] for i in (0, 2, 3, 4)]
     assert [v.adjusted for v in tested] == pytest.approx(false_discovery([v.p for v in tested]))
     assert any(v.adjusted > v.p for v in tested) and found[5].adjusted is None
-    assert "4 distinct contrasts" in summary_of(found)
+    assert "4 distinct contrasts, decided by 3 distinct comparisons (the same one decides x-0, x-1; x-2, x-3)" in summary_of(found)
+
+
+@pytest.mark.parametrize("file", [
+    *(f"figures/offline/{p}/claims.csv" for p in ("treerare", "toq", "arise", "searchr", "rdr2")),
+    "data/measured/claims_corpora.csv", "data/measured/controls_corpora.csv", "figures/offline/across/controls.csv"])
+def test_a_difference_lies_in_its_interval(file):
+    "A mean of several comparisons isn't beside the interval of one of them."
+    for row in csv.DictReader((root() / file).open(encoding="utf-8", newline="")):
+        for name, start in dict(difference="", effect="", corpora_difference="corpora_", amount="amount_").items():
+            value, low, high = row.get(name), row.get(f"{start}low"), row.get(f"{start}high")
+            if value and low: assert float(low) <= float(value) <= float(high), (row, name)
 
 
 def test_the_correction_decides(tmp_path):

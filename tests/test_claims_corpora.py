@@ -11,10 +11,11 @@ from treekit.cli.main import main
 from treekit.config import UsageError, load_profile, root
 from treekit.experiments.results import Scored
 from treekit.figures.claims import Claim, judge_claims, load_claims
-from treekit.figures.claims_page import claim_line, claims_of_run, save_claims, summary_of
+from treekit.figures.claims_page import claim_line, claims_of_run, save_claims, saved_claims, summary_of
 from treekit.figures.measured_claims import definition, measured_claim, measured_claims, write_measured_claims
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare
+from treekit.papers.plugin import papers
 
 CLAIM = Claim("toq-x", "toq", "Sec. 1", "Ours is better than A", "planted", "Ours", "A", "more")
 
@@ -152,3 +153,19 @@ def test_the_default_pages_show_the_committed_outcomes():
         assert f"{m.corpora} other corpora, {m.n:,} questions: " in line
         shown += 1
     assert shown > 10
+
+
+def test_the_front_pages_show_what_the_long_run_contradicts():
+    "README and the page of results have the committed counts of each paper; a paper without a claim that was run there has none."
+    seen = set()
+    for paper in (p for p in papers() if not p.is_study):
+        found = [m.outcome for v in saved_claims(root() / "figures/offline", paper.name) if (m := measured_claim(v))]
+        counts = [str(found.count(outcome)) if found else "–" for outcome in ("supported", "contradicted", "inconclusive")]
+        for page in ("README.md", "figures/offline/README.md"):
+            lines = (root() / page).read_text(encoding="utf-8").splitlines()
+            first = next(i for i, line in enumerate(lines) if line.startswith("| paper |") and "over corpora: contradicted" in line)
+            [row] = [line for line in lines[first:first + 7] if line.strip("| [").startswith(paper.label)]
+            assert row.strip("| ").split(" | ")[-3:] == counts, (page, paper.name)
+            assert any("treekit claims --corpora" in line for line in lines[first - 3:first + 10])
+        seen.add(bool(found))
+    assert seen == {True, False}

@@ -8,7 +8,7 @@ __all__ = ['UNITS', 'FIELDS_OF_CLAIM', 'FIELDS_OF_VERDICT', 'FIELDS_OF_CORPORA',
            'saved_claims', 'source_of_claims', 'claims_of_run', 'order_table', 'claims_in', 'claims_by_artefact']
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #176338bb
-import csv, io
+import csv, io, re
 from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -203,6 +203,18 @@ def _corpora_summary(verdicts):
     return (f" On {m.corpora} other corpora, with at most {m.each} questions of each data set (`{m.command}`, {m.date}; the corpora are "
             f"the sample), the inconclusive ones are: {told}.{rest}")
 
+def _deciding(v):
+    "Deciding comparison as the page shows it, whichever side is on the left."
+    return frozenset(re.split(": | − ", v.weakest)), _plain(abs(v.difference))
+
+def _contrasts(tested):
+    "Number of distinct contrasts and of distinct deciding comparisons, and the claims that share one of the latter."
+    shared = {}
+    for v in tested: shared.setdefault(_deciding(v), []).append(v.claim.id)
+    several = "; ".join(", ".join(ids) for ids in shared.values() if len(ids) > 1)
+    return (f"{sum(not v.same_as for v in tested)} distinct contrasts, decided by {len(shared)} distinct comparisons"
+            f"{f' (the same one decides {several})' if several else ''}")
+
 def summary_of(
     verdicts: list[ClaimVerdict],
 ) -> str:
@@ -219,8 +231,7 @@ def summary_of(
     how = told(Counter(v.how for v in tested if v.how))
     return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. "
             f"Size, where the paper states one: {told(sizes_of(verdicts))}. "
-            f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts, decided by "
-            f"{len({(v.weakest, v.difference) for v in tested})} different comparisons.{later} "
+            f"{len(tested)} were tested, which are {_contrasts(tested)}.{later} "
             f"Model: {models}. Tested: {how or 'none'}.")
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02

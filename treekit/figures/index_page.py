@@ -91,9 +91,10 @@ def _opening(found):
 
 def counts_over_corpora(
     rows: list[dict],  # of a claims.csv
-) -> dict[str, int]:  # outcome -> number of claims
+) -> dict[str, int]:  # outcome -> number of claims; empty if none was tested there
     "Counts of the outcomes over several corpora."
-    return {outcome: sum(row.get("corpora_outcome") == outcome for row in rows) for outcome in TESTED_OUTCOMES}
+    found = [row["corpora_outcome"] for row in rows if row.get("corpora_outcome") in TESTED_OUTCOMES]
+    return {outcome: found.count(outcome) for outcome in TESTED_OUTCOMES} if found else {}
 
 def over_corpora_note() -> str:
     "Sentence about the run over several corpora; empty if there is none."
@@ -115,13 +116,13 @@ def _claims_table(folder, found):
         against = sum(row["outcome"] == "inconclusive" and row["would_be"] == "contradicted" for row in rows)
         counts = [*(f"{total[c]} ({against})" if c == "inconclusive" and against else total[c] for c in columns[:4]), other,
                   *(sizes.count(s) for s in SIZES[:2])]
-        over.append(counts_over_corpora(rows).values())
+        over.append(counts_over_corpora(rows))
         lines.append((f"[{md(paper_names().get(paper, paper))}]({paper}/claims.md)", *counts))
     if not lines: return ""
-    measured = over_corpora_note() if any(map(any, over)) else ""
+    measured = over_corpora_note() if any(over) else ""
     if measured:
         columns += [f"over corpora: {outcome}" for outcome in TESTED_OUTCOMES]
-        lines = [(*line, *counts) for line, counts in zip(lines, over)]
+        lines = [(*line, *(counts.get(outcome, "–") for outcome in TESTED_OUTCOMES)) for line, counts in zip(lines, over)]
     text = ("**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent. In "
             "brackets: *inconclusive* claims whose measured effect points against them. "
             "*Inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims "
