@@ -136,7 +136,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             "len({other for other in importances.values() if other > worth})",
             {"informative-tests": 0.8},
         ),
-        ("repeated names count", "for name in set(names) if", "for name in names if", {"informative-tests": 3.2}),
+        ("repeated names count", "for name in sorted(set(names)) if", "for name in names if", {"informative-tests": 3.2}),
         ("no other in its place", "similar if key not in head][:b]", "similar[:b] if key not in head]", {"two-tests": 0}),
         ("numbers of the list, not of the chain", "spots[number] = len(asked)", "spots[number] = number", {"chain-tests": 2}),
         (

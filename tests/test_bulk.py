@@ -152,7 +152,7 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     assert import_results(embedded, corpus) == 21
     dense = Dense(passages)
     monkeypatch.setattr(type(dense._passages_by), "__call__", lambda *_: pytest.fail("embedded again"))
-    assert np.array_equal(dense.vectors(), np.concatenate(parts))
+    assert np.array_equal(dense.vectors(), np.concatenate(parts).astype(np.float16))  # as all vectors that are kept by their text
     with pytest.raises(UsageError, match="whose vectors are these"): import_results(embedded)
     other = source_file(tmp_path / "o.jsonl", ['{"text": "One."}'])
     with pytest.raises(UsageError, match="other passages"): import_results(embedded, other)
