@@ -10,7 +10,7 @@ from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 TWO = '''        step, about = context.trace.add("step", "..."), dict(question=question.question, documents=hits)
         value = await context.ask(ASK, node=step, priority=1, **about)
         about |= dict(question=f"{question.question} {value['answer']}?")
-        value = await context.ask(ASK, node=context.trace.add("answer", "..."), after=(step,), **about)
+        value = await context.ask(ASK, node=context.trace.add("answer", "..."), **about)
 '''
 N = 12
 
