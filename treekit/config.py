@@ -43,12 +43,11 @@ RENAMED_SOURCES = dict(world="synthetic")  # values of `data`, which may have a 
 RENAMED_COMMANDS = {
     "rehearse": "reproduce --dry-run", "new": "init", "passages": "corpus import", "trees": "corpus trees", "index": "corpus index",
     "pack": "cassette pack", "replay": "cassette replay", "store gather": "store merge --workers", "bulk keep": "bulk import",
-    "course words": "course export-replies", "site": "docs"}
+    "site": "docs"}
 RENAMED_OPTIONS = {  # command -> old option -> new option
     "ask": {"--corpus": "--passages"},
     "cassette pack": {"--questions": "--only"},
     "course grade": {"--wall": "--sandbox", "--every": "--all-attempts", "--again": "--force"},
-    "course serve": {"--dollars": "--student-budget"},
     "train": {"--questions": "--n"}}
 
 def current_source(
