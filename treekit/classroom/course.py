@@ -11,7 +11,7 @@ import csv, io, json, re, secrets, tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import RENAMED_SETTINGS, UsageError, choose, kit_path
+from ..config import UsageError, choose, kit_path
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/21_classroom/03_course.ipynb #5eb052ff
@@ -42,8 +42,6 @@ def course_settings(
     except tomllib.TOMLDecodeError as e: raise UsageError(f"{path.name}: {e}") from None
     table = tables[choose("assignment", assignment, tables)]
     for key in table: choose(f"setting of {assignment}", key, AssignmentSettings.__dataclass_fields__)
-    for key in RENAMED_SETTINGS.keys() & table.get("world", {}).keys():
-        raise UsageError(f"{path.name}, {assignment}: `{key}` is called `{RENAMED_SETTINGS[key]}` now")
     return AssignmentSettings(**table)
 
 # %% ../../nbs/21_classroom/03_course.ipynb #f1d7d295
