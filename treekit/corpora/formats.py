@@ -155,7 +155,8 @@ def _hotpot(row, name):
 def _musique(row, name):
     "MuSiQue: `paragraphs` with `paragraph_text`, and `question_decomposition` with references to earlier answers."
     rows = row.rows("paragraphs")
-    paragraphs = [parse_passage("mq", _squash(html.unescape(p.get("title"))), _squash(p.get("text" if "text" in p.data else "paragraph_text"))) for p in rows]
+    def text(p): return p.get("text" if "text" in p.data else "paragraph_text")
+    paragraphs = [parse_passage("mq", _squash(html.unescape(p.get("title"))), _squash(text(p))) for p in rows]
     steps = []
     for s in row.rows("question_decomposition", []):
         k = s.get("paragraph_support_idx", int, -1)
@@ -263,8 +264,8 @@ def _longbench(row, name):
     return dict(id=own, answers=answers, paragraphs=tuple({p.id: p for p in paragraphs}.values()))
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #d30f2ed5
-_OWN = {*ID_FIELDS, *QUESTION_FIELDS, *ANSWER_FIELDS, "dataset", "type", "hops", "lang", "paragraphs", "supporting", "support_ids", "decomposition",
-        "qa_pairs", "answer_groups", "long_answers", "claims", "triples", "evidences", "supporting_facts"}
+_OWN = {*ID_FIELDS, *QUESTION_FIELDS, *ANSWER_FIELDS, "dataset", "type", "hops", "lang", "paragraphs", "supporting", "support_ids",
+        "decomposition", "qa_pairs", "answer_groups", "long_answers", "claims", "triples", "evidences", "supporting_facts"}
 _SUPPORTS = ("supporting", "support_ids", "knowledge_ids", "gold_article_ids")
 
 def _keyed_facts(row):
