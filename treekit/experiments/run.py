@@ -20,7 +20,7 @@ def _check(methods, questions):
     "Validate the arguments of a run: no empty data set, no duplicate ids."
     if not methods: raise UsageError("run needs at least one method")
     for name, method in methods.items():
-        called = method if inspect.isroutine(method) else getattr(type(method), "__call__", None)
+        called = method if inspect.isroutine(method) else type(method).__call__
         if isinstance(method, type) or not inspect.iscoroutinefunction(called):
             made = f"{method.__name__}() makes one" if isinstance(method, type) else "treekit.adapters.functions.function_method makes one"
             raise UsageError(f"{name!r} is no method, which is an object with async __call__(question, context): {made}")
