@@ -7,12 +7,12 @@ __all__ = ['RENAMED_SETTINGS', 'RENAMED_SOURCES', 'RENAMED_COMMANDS', 'RENAMED_O
            'USER_VARIABLES', 'SHIPPED', 'SMALLEST', 'CHOICES', 'UsageError', 'nearest', 'current_source',
            'check_source', 'current_settings', 'choose', 'missing_library', 'variable', 'set_default_variables',
            'replace_environment', 'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options',
-           'package_dir', 'installed', 'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses',
+           'package_dir', 'installed', 'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir',
            'request_defaults', 'Profile', 'is_unset', 'profile_names', 'profile_section', 'api_key_envs',
            'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
-import configparser, difflib, functools, json, math, os, re
+import configparser, difflib, functools, json, math, os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -43,12 +43,11 @@ RENAMED_SOURCES = dict(world="synthetic")  # values of `data`, which may have a 
 RENAMED_COMMANDS = {
     "rehearse": "reproduce --dry-run", "new": "init", "passages": "corpus import", "trees": "corpus trees", "index": "corpus index",
     "pack": "cassette pack", "replay": "cassette replay", "store gather": "store merge --workers", "bulk keep": "bulk import",
-    "course words": "course export-replies", "site": "docs"}
+    "site": "docs"}
 RENAMED_OPTIONS = {  # command -> old option -> new option
     "ask": {"--corpus": "--passages"},
     "cassette pack": {"--questions": "--only"},
     "course grade": {"--wall": "--sandbox", "--every": "--all-attempts", "--again": "--force"},
-    "course serve": {"--dollars": "--student-budget"},
     "train": {"--questions": "--n"}}
 
 def current_source(
@@ -312,13 +311,6 @@ def work_dir(
                          "set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
-# %% ../nbs/00_config.ipynb #0de08b05
-def addresses(
-    endpoint: str,  # one base URL, or several with commas or blanks between them; or a word
-) -> list[str]:  # each once, in their order; at least one
-    "The addresses in an endpoint. A comma inside of one is left alone."
-    return list(dict.fromkeys(re.split(r"[,\s]+(?=\w+://)", endpoint.strip().rstrip(",")))) or [""]
-
 # %% ../nbs/00_config.ipynb #0053bc8d
 def request_defaults(
     temperature: float | None,  # None: requests have no temperature
@@ -335,7 +327,7 @@ class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
     name: str  # the section of `settings.ini`
     model: str = "extractive"  # the model's name as the endpoint knows it
-    endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or several with the same model; or "offline"
+    endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or "offline"
     api_key_env: str = ""  # the environment variable that holds the key; empty: none is sent
     data: str = "synthetic"  # "synthetic", "real" (a bundled sample of real questions), "hub", or a folder of question files
     retriever: str = "bm25"  # a name that `treekit.retrieval.factory` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
@@ -387,11 +379,6 @@ class Profile:
     def synthetic(self) -> bool:
         "True if the questions are those of the synthetic wiki."
         return str(self.data).partition(":")[0] == "synthetic"
-
-    @property
-    def servers(self) -> list[str]:
-        "The addresses in `endpoint`."
-        return addresses(self.endpoint)
 
     def key(self) -> str | None:
         "API key from the environment; a `UsageError` names a missing variable."

@@ -53,7 +53,7 @@ def _permissions(course):
 def _dates(course):
     "Settings name existing assignments and students, and due dates are ahead."
     settings, known, students = deadline_settings(course), course.assignments(), course.students()
-    unknown = [f"[due] {a}" for a in settings.due if a not in known] + [f"[canvas] {a}" for a in settings.canvas if a not in known]
+    unknown = [f"[due] {a}" for a in settings.due if a not in known]
     for s, dates in settings.extensions.items():
         unknown += [f"[extensions.{s}]"] if s not in students else [f"[extensions.{s}] {a}" for a in dates if a not in known]
     if unknown: raise UsageError(f"settings.toml names what isn't there: {', '.join(unknown)}")

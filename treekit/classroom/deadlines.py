@@ -35,7 +35,6 @@ class CourseSettings:
     late: LateRule = LateRule()
     due: dict = field(default_factory=dict)  # assignment -> time
     extensions: dict = field(default_factory=dict)  # student -> {assignment: time}
-    canvas: dict = field(default_factory=dict)  # assignment -> name of the column
 
 # %% ../../nbs/21_classroom/04_deadlines.ipynb #892f9419
 def _time(value, where):
@@ -72,8 +71,7 @@ def deadline_settings(
         s: {a: _time(value, f"extensions, {s}, {a}") for a, value in _table(given, f"extensions.{s}").items()}
         for s, given in _table(tables.get("extensions", {}), "extensions").items()
     }
-    canvas = {a: str(name) for a, name in _table(tables.get("canvas", {}), "canvas").items()}
-    return CourseSettings(_title(tables.get("title", "")), rule, due, extensions, canvas)
+    return CourseSettings(_title(tables.get("title", "")), rule, due, extensions)
 
 # %% ../../nbs/21_classroom/04_deadlines.ipynb #2ce8780b
 def submission_time(

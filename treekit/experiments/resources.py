@@ -245,9 +245,7 @@ def chat_for(
     if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
         return ReplayClient.without_store(profile)
-    if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
     if profile.batch: from treekit.llm.batch_client import BatchClient as Client
-    elif len(profile.servers) > 1: from treekit.llm.balanced_client import BalancedClient as Client
     else: from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
 
