@@ -132,5 +132,6 @@ def answer(question, context): return "no"
 @pytest.mark.parametrize("method", [answer, Ask, "treerare", lambda q, c: "no", print, None])
 def test_what_is_no_method_is_one_line_before_anything_is_asked(method):
     chat = Server(lambda r: "FINAL: x")
-    with pytest.raises(UsageError, match="is no method, which is an object with async __call__"): go([TWO], methods={"mine": method}, chat=chat)
+    with pytest.raises(UsageError, match="is no method, which is an object with async __call__"):
+        go([TWO], methods={"mine": method}, chat=chat)
     assert not chat.asked

@@ -192,7 +192,8 @@ class RunFacts:
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
 JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
-NOTED = ("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort")  # facts that are recorded but not compared here
+# facts that are recorded but not compared here
+NOTED = ("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort")
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):

@@ -140,7 +140,7 @@ def load(
     if n is not None and n < 1: raise UsageError(f"n must be at least 1, not {n}")
     if split == "dev": note_source("questions", name, source)
     origin = source_of(source, name)
-    place = "synthetic" if isinstance(origin, Fictional) else Path(str(source).partition(":")[0] if isinstance(origin, Hub) else source).name
+    place = {Fictional: "synthetic", Hub: "hub"}.get(type(origin), Path(source).name)  # no machine's path
     return [replace(q, source=f"{place}/{name}") for q in origin.questions(name, split, n, seed)]
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #389a2555
