@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Protocol
 from urllib.parse import urlsplit
-from ..config import UsageError, addresses, choose
+from ..config import UsageError, choose
 from .output_parsers import Format, Reply, capped, structured_value
 
 # %% ../../nbs/03_core/04_prompts.ipynb #116aaa74
@@ -204,10 +204,11 @@ def load_prompts(
 # %% ../../nbs/03_core/04_prompts.ipynb #128e1c40
 @functools.cache
 def canonical_endpoint(
-    url: str,  # a base URL, or several, of which the first counts
+    url: str,  # a base URL
 ) -> str:
     "Canonical spelling of a base URL: lower case, no default port, trailing slash, user or query. Anything else is unchanged."
-    url = addresses(url)[0]
+    if len(url.split()) > 1 or ",http" in url:
+        raise UsageError("the endpoint names several servers: name one, for instance a router (LiteLLM's or vLLM's) in front of them")
     try:
         parts = urlsplit(url.strip())
         port = parts.port if parts.port != dict(http=80, https=443).get(parts.scheme) else None

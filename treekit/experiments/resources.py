@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, check_source, choose, run_options, work_dir
+from ..config import Profile, UsageError, choose, run_options, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import REQUIREMENTS
@@ -108,7 +108,6 @@ def source_of(
     name: str = "",  # of the data set; unpublished ones are synthetic
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Source of questions for a profile's `data`."
-    check_source(place)
     for pattern, make in QUESTION_SOURCES.items():
         if not (found := re.fullmatch(pattern, str(place))): continue
         return _stand_in(name) if name in UNPUBLISHED and pattern.startswith("hub") else make(*found.groups())
@@ -243,9 +242,7 @@ def chat_for(
     if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
         return ReplayClient.without_store(profile)
-    if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
     if profile.batch: from treekit.llm.batch_client import BatchClient as Client
-    elif len(profile.servers) > 1: from treekit.llm.balanced_client import BalancedClient as Client
     else: from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
 

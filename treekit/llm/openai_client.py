@@ -13,7 +13,7 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, addresses, request_defaults, run_options
+from ..config import UsageError, request_defaults, run_options
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..core.answer_extraction import without_thinking
@@ -230,10 +230,10 @@ def scoring_unsupported(endpoint: str) -> ScoringUnsupported:
 _CHAT_ONLY = re.compile(r"(^|\.)(openai|deepseek|anthropic|googleapis)\.com$|:11434$")  # hosts, and Ollama's port
 
 def scores_texts(
-    endpoint: str,  # a base URL, or several
+    endpoint: str,  # a base URL
 ) -> bool:
-    "Whether an endpoint's servers may be able to score a given text. True for unknown servers."
-    return not any(_CHAT_ONLY.search(urlsplit(address).netloc.rpartition("@")[2]) for address in addresses(endpoint))
+    "Whether an endpoint's server may be able to score a given text. True for unknown servers."
+    return not _CHAT_ONLY.search(urlsplit(endpoint).netloc.rpartition("@")[2])
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #4f0d52c3
 def _origin(url):
@@ -346,19 +346,14 @@ class OpenAIClient:
         self.concurrency, self.timeout, self.retries, self.pause, self.context = concurrency, timeout, retries, pause, context
         self.limiter = Limiter(concurrency)
         self.one_by_one = False  # True once the server has ignored `n`
-        self.connections = {}  # host and port -> `ServerConnection`
-        for address in addresses(endpoint):
-            name = urlsplit(canonical_endpoint(address)).netloc or address
-            if name in self.connections: raise UsageError(f"the endpoint names {name} twice: give each server once")
-            self.connections[name] = ServerConnection(address, key, concurrency, timeout)
-        self.connection = next(iter(self.connections.values()))
+        self.connection = ServerConnection(endpoint, key, concurrency, timeout)
 
     def __repr__(self): return f"{type(self).__name__}({self.model!r}, {self.endpoint!r})"
 
     @property
     def at_once(self) -> int | None:
         "Most calls in flight; None: no limit."
-        return self.concurrency * len(self.connections)
+        return self.concurrency
 
     @classmethod
     def from_profile(cls, profile) -> "OpenAIClient":
@@ -367,7 +362,7 @@ class OpenAIClient:
 
     async def close(self):
         "Close the connections of the running event loop."
-        for connection in self.connections.values(): await connection.close()
+        await self.connection.close()
 
     async def complete(self, request: Request) -> list[Completion]:
         "All n samples of a request; raises `CallFailed`."
@@ -433,22 +428,22 @@ class OpenAIClient:
             if request.before_send: await request.before_send()
             deadline = time.monotonic() + (self.retries + 1) * (self.timeout + 8)
             for attempt in itertools.count(1):
-                try: return await self.attempt(self.connection, path, body, request, read)
+                try: return await self.attempt(path, body, request, read)
                 except CallFailed as e: failed = e
                 pause = self.backoff(attempt) if failed.wait is None else failed.wait
                 if not failed.again or attempt > self.max_retries(failed, body) or time.monotonic() + pause > deadline:
                     raise self.final_failure(failed, attempt) from None
                 await asyncio.sleep(pause)
 
-    async def attempt(self, connection: ServerConnection, path: str, body: dict, request: Request, read):
+    async def attempt(self, path: str, body: dict, request: Request, read):
         "One attempt at a request. A charged failure is reported to `request.on_charge`."
         began, sent = time.perf_counter(), self.sent(body)
         try:
-            async with asyncio.timeout(self.timeout): text = await connection.post(path, sent)
+            async with asyncio.timeout(self.timeout): text = await self.connection.post(path, sent)
             return read(text, time.perf_counter() - began)
         except UsageError: raise
-        except Exception as e: failed = call_failed(e, connection.endpoint, self.timeout)
-        if self.wants_other_limit(failed, sent): return await self.attempt(connection, path, body, request, read)
+        except Exception as e: failed = call_failed(e, self.endpoint, self.timeout)
+        if self.wants_other_limit(failed, sent): return await self.attempt(path, body, request, read)
         self.report_charge(failed, body, request)
         raise failed from None
 
@@ -475,7 +470,7 @@ class OpenAIClient:
         return min(most, self.retries)
 
     def _never_reached(self, failed):
-        return failed.kind == "unreachable" and not any(c.reached for c in self.connections.values())
+        return failed.kind == "unreachable" and not self.connection.reached
 
     def final_failure(self, failed: CallFailed, attempts: int) -> CallFailed:
         "Failure after the last attempt, without the API key in its message."
