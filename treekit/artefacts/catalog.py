@@ -10,7 +10,7 @@ import difflib, os
 from dataclasses import fields
 from pathlib import Path
 
-from ..config import Profile, UsageError, check_source, choose, installed, load_profile, root
+from ..config import Profile, UsageError, choose, installed, load_profile, root
 from ..papers.plugin import discover, get_paper
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #f113ae56
@@ -89,7 +89,6 @@ def source(
 ) -> str | None:  # the same, if it exists
     "Validate a source of questions. Raises `UsageError` if it doesn't exist."
     named = ("synthetic", "real", "hub")
-    check_source(data)
     if data is None or data in named or data.startswith("synthetic:") or Path(data.removeprefix("hub:")).exists(): return data
     absent("data source", data, Path.exists, named)
 

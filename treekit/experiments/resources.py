@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, check_source, choose, run_options, work_dir
+from ..config import Profile, UsageError, choose, run_options, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import REQUIREMENTS
@@ -108,7 +108,6 @@ def source_of(
     name: str = "",  # of the data set; unpublished ones are synthetic
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Source of questions for a profile's `data`."
-    check_source(place)
     for pattern, make in QUESTION_SOURCES.items():
         if not (found := re.fullmatch(pattern, str(place))): continue
         return _stand_in(name) if name in UNPUBLISHED and pattern.startswith("hub") else make(*found.groups())
