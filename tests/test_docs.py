@@ -203,5 +203,3 @@ def test_a_folder_with_other_content_is_not_replaced(tmp_path):
     with pytest.raises(UsageError, match="no results"): build.result_folders(tmp_path)
     code, _, errors = inside("docs", "--figures", "nowhere-at-all")
     assert code == 2 and "no folder at" in errors
-    code, _, errors = inside("site")
-    assert code == 2 and "`site` is called `docs` now" in errors
