@@ -14,6 +14,7 @@ from typing import Callable, Protocol
 from urllib.parse import urlsplit
 from ..config import UsageError, choose
 from .output_parsers import Format, Reply, capped, structured_value
+from ..utils.sanitize import printable
 
 # %% ../../nbs/03_core/04_prompts.ipynb #116aaa74
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Completion:
 # %% ../../nbs/03_core/04_prompts.ipynb #c86d0a8d
 _MIN_LOGPROB = -9999.0  # log-probability of an impossible token, as servers write it
 _FIELDS = frozenset(Completion.__dataclass_fields__)
+LONGEST_NAME = 200  # characters of a model's name, as a server gives it
 
 def without_surrogates(text: str) -> str:
     "Text without lone surrogates, which can be neither sent nor stored."
@@ -85,6 +87,7 @@ def sound_completion(
     if unknown := fields.keys() - _FIELDS: raise ValueError(f"a completion has no field {sorted(unknown)[0][:20]!r}")
     if not isinstance(fields.get("text", ""), str): raise ValueError("a completion's text is no text")
     made = {name: _text_or_empty(fields[name]) for name in ("text", "thinking", "finish", "model", "note") if name in fields}
+    if "model" in made: made["model"] = printable(made["model"])[:LONGEST_NAME]
     for name in ("tokens_in", "tokens_out", "cached_in", "reasoning"):
         made[name] = count = fields.get(name, 0)
         if type(count) is not int or not 0 <= count < 10**12: raise ValueError(f"{name} is no count of tokens")
