@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FAILED', 'CUT_SHARE', 'Row', 'metric_of', 'value_of', 'common_reasons', 'same_reason', 'failure_reason',
-           'mean_of_means', 'Scored', 'Results', 'joined']
+           'mean_of_means', 'Scored', 'replies_by_model', 'answered_by', 'Results', 'joined']
 
 # %% ../../nbs/14_experiments/13_results.ipynb #f9ae5328
 import dataclasses, re
