@@ -46,7 +46,7 @@ def main(endpoint, store, n, concurrency, share=None):
 
 
 if __name__ == "__main__":
-    import treekit.llm.balanced_client, openai, httpx2  # noqa: E401, F401 (what takes long is there before the clock runs)
+    import treekit.llm.openai_client, openai, httpx2  # noqa: E401, F401 (what takes long is there before the clock runs)
     print("ready", flush=True)
     sys.stdin.readline()
     main(*sys.argv[1:])

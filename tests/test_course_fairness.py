@@ -1,4 +1,4 @@
-"Fairness: banned imports, similar submissions, and submissions of another assignment or student."
+"Fairness: banned imports, and submissions of another assignment."
 import json
 from pathlib import Path
 
@@ -11,7 +11,6 @@ from treekit.classroom.formats import read_notebook
 from treekit.classroom.grading import WorkerConnection, grade_assignment
 from treekit.classroom.release import release_assignment
 from treekit.classroom.sandbox import Limits
-from treekit.classroom.similarity import similar_pairs, write_similarity
 
 A = "9_counting"
 QUICK = Limits(cell=4, call=1, cpu=20, memory=512)
@@ -85,46 +84,6 @@ def test_the_kits_solutions_are_not_there_at_run_time(classroom):
     assert len(files) > 100 and ask("readable", [str(p) for p in files]) == []
     assert ask("readable", [str(package.parent / "config.py")])
     talk.close()
-
-
-LONG = """def tally(letters):
-    counts = dict()
-    for position, letter in enumerate(letters):
-        if letter in counts and position > 0:
-            counts[letter] = counts[letter] + 1
-        else:
-            counts[letter] = 1
-    return dict(sorted(counts.items(), key=lambda pair: pair[0]))"""
-RENAMED = LONG.replace("counts", "d").replace("letter", "ch").replace("position", "i")
-RENAMED = RENAMED.replace("    d = dict()", "    # mine\n    d   =  dict( )")
-OWN = """def tally(letters):
-    if not letters: return {}
-    different = set(letters)
-    while len(different) > 99999: different.pop()
-    return {one: sum(other == one for other in letters) for one in different}"""
-
-
-def test_copies_are_reported_also_with_other_names(classroom):
-    c = classroom
-    for s, body in (("ada", LONG), ("bob", RENAMED), ("eve", OWN)): hand_in(c, s, **RIGHT | dict(tally=body))
-    pairs, unread = similar_pairs(c, A)
-    assert [(p.first, p.second, p.code, p.why) for p in pairs] == [("ada", "bob", 1.0, "")] and unread == []
-    text = "Zipf's law says that the frequency of a word falls with its rank, and letters of a text behave nearly like that, too."
-    for s, body in (("eve", text), ("bob", text.upper())): hand_in(c, s, text=body, **RIGHT)
-    [pair] = similar_pairs(c, A)[0]
-    assert {pair.first, pair.second} == {"bob", "eve"} and pair.text == 1.0
-
-
-def test_a_notebook_of_another_students_release_is_reported(classroom):
-    c = classroom
-    nb = hand_in(c, "ada", **RIGHT)
-    from treekit.classroom.collect import take_in
-    take_in(c, A, "eve", json.dumps(nb).encode(), 2e9)
-    take_in(c, A, "bob", b"not a notebook", 2e9)
-    [pair], [unread] = write_similarity(c, A)
-    assert pair.why == "eve handed in a notebook of ada's release" and unread.startswith("bob: ")
-    written = c.private("similarity", f"{A}.csv")
-    assert "ada's release" in written.read_text() and written.stat().st_mode & 0o077 == 0
 
 
 def box_of(folder, **files):

@@ -12,7 +12,7 @@ from treekit.classroom.course_check import solved
 from treekit.classroom.course_template import create_course
 from treekit.classroom.deadlines import deadline_settings
 from treekit.classroom.formats import read_notebook
-from treekit.classroom.gradebook import export_csv, export_rows
+from treekit.classroom.gradebook import export_rows
 from treekit.classroom.release import release_assignment
 from treekit.classroom.sandbox import SANDBOXES
 from treekit.classroom.marking import check_marks, mark_text, open_texts, write_sheet
@@ -91,26 +91,6 @@ def test_manual_grades_are_validated(graded):
     assert mark_text(c, A, "student01", "frequent", 1, "fine").of == 2 and sheet.read_text().count("\n") == 2
 
 
-def test_exports_have_the_columns_of_moodle_and_canvas(graded):
-    c = graded
-    with pytest.raises(UsageError, match="2 students are still to be read"): export_csv(c, A, "canvas")
-    for s in c.students(): mark_text(c, A, s, "frequent", 2)
-    with pytest.raises(UsageError, match="no moodle_id for student01"): export_csv(c, A, "moodle")
-    rows = "student01,=Ada,a@x.org,Participant 7,", "student02,Bob,b@x.org,8,99", "student03,Eve,e@x.org,9,"
-    (c.folder / "roster.csv").write_text("\n".join(["id,name,email,moodle_id,canvas_id", *rows]))
-    (c.folder / "settings.toml").write_text(DUE + '[canvas]\n1_word_counts = "Word counts (12345)"\n')
-    moodle = rows_of(export_csv(c, A, "moodle", "Word counts"))
-    assert moodle[0] == ["Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade", "Grade can be changed",
-                         "Last modified (submission)", "Last modified (grade)", "Feedback comments"]
-    assert [r[0] for r in moodle[1:]] == ["Participant 7", "Participant 8", "Participant 9"] and moodle[1][1] == "'=Ada"
-    assert [r[3:6] for r in moodle[1:]] == [["Submitted for grading", "5.0", "6.0"], ["Submitted for grading", "4.0", "6.0"],
-                                            ["No submission", "", "6.0"]]
-    canvas = rows_of(export_csv(c, A, "canvas"))
-    assert canvas[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Word counts (12345)"]
-    assert canvas[1] == ["    Points Possible", "", "", "", "", "6.0"] and canvas[3] == ["Bob", "99", "", "b@x.org", "", "4.0"]
-    with pytest.raises(UsageError, match="no format named"): export_csv(c, A, "blackboard")
-
-
 def run(*words, code=0):
     done = CliRunner().invoke(course_command, [str(w) for w in words], catch_exceptions=False)
     assert done.exit_code == code, done.output
@@ -141,13 +121,11 @@ def test_the_sample_course_from_init_to_export(tmp_path):
     assert "2 to be read" in run("mark", A, "--sheet", *at) and TEXT in run("mark", A, "--texts", *at)
     for s in c.students(): run("mark", A, "--student", s, "--exercise", "frequent", "--points", 2, "--remark", "right", *at)
     assert "0 to be read" in run("mark", A, *at)
-    alike = json.loads(run("similarity", A, "--json", *at))
-    assert [p["text"] for p in alike] == [1.0]
     assert json.loads(run("feedback", A, "--json", *at))["pages"] == 2
     assert "2 pages" in run("feedback", A, *at) and "6 of 6" in Path(folder, "feedback", A, "student01.html").read_text()
     assert json.loads(run("export", A, "--json", *at))[1][2] == 6
-    run("export", A, "--format", "canvas", "--out", tmp_path / "grades.csv", *at)
-    assert rows_of((tmp_path / "grades.csv").read_text())[2][5] == "6.0" and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
+    run("export", A, "--out", tmp_path / "grades.csv", *at)
+    assert rows_of((tmp_path / "grades.csv").read_text())[1][2] == "6.0" and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
     assert "graded" in run("status", A, *at) and [r["state"] for r in json.loads(run("status", A, "--json", *at))] == ["graded"] * 2
 
 
@@ -169,7 +147,7 @@ def test_check_names_what_is_wrong(tmp_path):
     assert not any(found[w].ok for w in ("permissions", "settings.toml", A))
 
 
-@pytest.mark.parametrize("command", ["collect", "grade", "mark", "similarity", "feedback", "export", "status", "release"])
+@pytest.mark.parametrize("command", ["collect", "grade", "mark", "feedback", "export", "status", "release"])
 def test_a_misspelled_assignment_or_student_is_named(tmp_path, command):
     c = create_course(tmp_path / "course")
     more = [tmp_path] if command == "collect" else []

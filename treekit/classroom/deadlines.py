@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from .course import CourseFolder
+from .course import CourseFolder, read_text
 from ..config import UsageError, choose
 
 # %% ../../nbs/21_classroom/04_deadlines.ipynb #b6ac39fd
@@ -35,7 +35,6 @@ class CourseSettings:
     late: LateRule = LateRule()
     due: dict = field(default_factory=dict)  # assignment -> time
     extensions: dict = field(default_factory=dict)  # student -> {assignment: time}
-    canvas: dict = field(default_factory=dict)  # assignment -> name of the column
 
 # %% ../../nbs/21_classroom/04_deadlines.ipynb #892f9419
 def _time(value, where):
@@ -60,9 +59,9 @@ def deadline_settings(
 ) -> CourseSettings:
     "Read a course's settings; without a file there are no due dates. Raises `UsageError` that names a wrong setting."
     path = Path(course.folder, "settings.toml")
-    try: tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    try: tables = tomllib.loads(read_text(path)[0])
     except FileNotFoundError: return CourseSettings()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e: raise UsageError(f"settings.toml: {e}") from None
+    except tomllib.TOMLDecodeError as e: raise UsageError(f"settings.toml: {e}") from None
     for key in tables: choose("setting of settings.toml", key, CourseSettings.__dataclass_fields__)
     late = _table(tables.get("late", {}), "late")
     for key in late: choose("setting of [late]", key, LateRule.__dataclass_fields__)
@@ -72,8 +71,7 @@ def deadline_settings(
         s: {a: _time(value, f"extensions, {s}, {a}") for a, value in _table(given, f"extensions.{s}").items()}
         for s, given in _table(tables.get("extensions", {}), "extensions").items()
     }
-    canvas = {a: str(name) for a, name in _table(tables.get("canvas", {}), "canvas").items()}
-    return CourseSettings(_title(tables.get("title", "")), rule, due, extensions, canvas)
+    return CourseSettings(_title(tables.get("title", "")), rule, due, extensions)
 
 # %% ../../nbs/21_classroom/04_deadlines.ipynb #2ce8780b
 def submission_time(
