@@ -445,7 +445,7 @@ def report():
     "The files of a good report."
     from treekit.reports.archive import read_archive
 
-    return read_archive(ROOT / "data" / "fixtures" / "compatibility" / "report.zip")[0]
+    return read_archive(ROOT / "data" / "fixtures" / "report.zip")[0]
 
 
 def read_report(text):

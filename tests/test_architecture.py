@@ -61,7 +61,6 @@ HEAVY = {
     "networkx",
     "pyarrow",
     "duckdb",
-    "inspect_ai",
     "ray",
     "faiss",
 }

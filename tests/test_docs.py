@@ -179,8 +179,8 @@ def test_a_tutorial_works_as_written(name, tmp_path):
 @pytest.mark.slow
 def test_the_documentation_is_built_without_warnings_and_without_a_network(tmp_path, monkeypatch):
     "Pages are two clicks away at most, no link is dead, nothing is loaded from elsewhere, and the index has whole words."
-    pytest.importorskip("myst_nb", reason="treekit[docs] isn't installed")
-    pytest.importorskip("pydata_sphinx_theme", reason="treekit[docs] isn't installed")
+    pytest.importorskip("myst_nb", reason="treekit-rag[docs] isn't installed")
+    pytest.importorskip("pydata_sphinx_theme", reason="treekit-rag[docs] isn't installed")
     import socket
     from treekit.docs.build import build
     def refused(self, address): raise OSError("no network in this test")
@@ -203,5 +203,3 @@ def test_a_folder_with_other_content_is_not_replaced(tmp_path):
     with pytest.raises(UsageError, match="no results"): build.result_folders(tmp_path)
     code, _, errors = inside("docs", "--figures", "nowhere-at-all")
     assert code == 2 and "no folder at" in errors
-    code, _, errors = inside("site")
-    assert code == 2 and "`site` is called `docs` now" in errors

@@ -128,7 +128,8 @@ def test_the_command(tmp_path, monkeypatch, treekit_):
     code, said = treekit_("export", "--out", tmp_path / "out", "--json")
     assert code == 0 and json.loads(said)["rows"]["predictions"] == 3
     for words, why in ((("nope",), "no run is named 'nope'"), (("treerare/table1",), "no run of treerare/table1 is kept"),
-                       (("--tables", tmp_path / "nowhere"), "no folder of tables at '"), (("--to", "xls"), "'xls'")):
+                       (("--tables", tmp_path / "nowhere"), "no folder of tables at '"), (("--to", "xls"), "'xls'"),
+                       (("--to", "otlp"), "'otlp'")):
         code, said = treekit_("export", *words, "--out", tmp_path / "out")
         assert code == 2 and why in said, said
     (tmp_path / "file").write_text("")

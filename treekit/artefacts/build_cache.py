@@ -12,7 +12,7 @@ import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threa
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..config import Profile, current_settings, kit_files, kit_path, load_profile, profile_names, run_options, work_dir
+from ..config import Profile, kit_files, kit_path, load_profile, profile_names, run_options, work_dir
 from ..papers.plugin import SHARED, discover, module_of
 from ..papers.registry import BASELINES
 from ..core.fingerprints import code_fingerprint, fingerprint, code_hash, modules_below
@@ -231,14 +231,8 @@ class StoreState:
 def read_record(
     path: Path,  # .treekit/runs/<profile>/<paper>/<artefact>.json
 ) -> dict:  # when, seconds, code, error, counts, parameters, runs, made_from, files, store; empty: no record
-    "Record of an artefact's last run. An older record has no runs, and its parameters are read from the executed notebook."
-    found = _read(path)
-    if found and "parameters" not in found:
-        ran = (_read(Path(path).with_suffix(".ipynb")).get("metadata") or {}).get("papermill") or {}
-        found["parameters"] = ran.get("parameters") or {}
-    if isinstance(said := found.get("parameters"), dict):
-        found["parameters"] = current_settings(said) | ({"settings": current_settings(said["settings"])} if said.get("settings") else {})
-    return found
+    "Record of an artefact's last run."
+    return _read(path)
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #36807743
 def runs_since(

@@ -10,7 +10,7 @@ import difflib, os
 from dataclasses import fields
 from pathlib import Path
 
-from ..config import Profile, UsageError, check_source, choose, installed, load_profile, root
+from ..config import Profile, UsageError, choose, installed, load_profile, root
 from ..papers.plugin import discover, get_paper
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #f113ae56
@@ -89,7 +89,6 @@ def source(
 ) -> str | None:  # the same, if it exists
     "Validate a source of questions. Raises `UsageError` if it doesn't exist."
     named = ("synthetic", "real", "hub")
-    check_source(data)
     if data is None or data in named or data.startswith("synthetic:") or Path(data.removeprefix("hub:")).exists(): return data
     absent("data source", data, Path.exists, named)
 
@@ -118,6 +117,6 @@ def settled(
     given = {k: v for k, v in dict(options, model=model, endpoint=endpoint).items() if v is not None}
     if twice := sorted(given.keys() & sets): raise UsageError(f"{twice[0]} is given twice: by --{twice[0]} and by --set")
     read = load_profile(profile, **{k: v for k, v in sets.items() if k in options})
-    own = {k: v for k in options if k in sets and (v := getattr(read, k)) is not None}
+    own = {k: "none" if (v := getattr(read, k)) is None else v for k in options if k in sets}
     others = {k: v for k, v in sets.items() if k not in own} | {k: v for k, v in given.items() if k not in options}
     return dict.fromkeys(options) | {k: v for k, v in given.items() if k in options} | own, others

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import click
 
+from .. import __version__
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
 from .options import profile_of, profile_options
 from ..config import (
-    RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, UsageError, api_key_envs, choose, is_unset, load_profile, missing_library,
+    UsageError, api_key_envs, choose, is_unset, load_profile, missing_library,
     profile_names, root, run_options, use_options, work_dir)
 from ..papers.registry import method_names
 from ..utils.sanitize import printable
@@ -55,11 +56,6 @@ class _Main(click.Group):
                 with formatter.section(section): formatter.write_dl(rows)
 
     def resolve_command(self, ctx, args):
-        if args[:1] == ["rehearse"]:  # an alias
-            click.echo(f"treekit: `rehearse` is called `{RENAMED_COMMANDS['rehearse']}` now", err=True)
-            args = ["reproduce", "--dry-run", *args[1:]]
-        for name in (" ".join(args[:2]), *args[:1]):
-            if name in RENAMED_COMMANDS: raise UsageError(f"`{name}` is called `{RENAMED_COMMANDS[name]}` now")
         if args and not args[0].startswith("-"): choose("command", args[0], self.commands)
         return super().resolve_command(ctx, args)
 
@@ -68,7 +64,7 @@ class _Main(click.Group):
         except click.exceptions.NoArgsIsHelpError as e:
             click.echo(e.ctx.get_help(), err=True)
             sys.exit(2)
-        except click.ClickException as e: _fail(_renamed(e) or e.format_message() + _context(e), 2)
+        except click.ClickException as e: _fail(e.format_message() + _context(e), 2)
         except (click.Abort, KeyboardInterrupt):
             _fail("interrupted: everything answered so far is stored; run the same again to go on", 130)
         except UsageError as e: _fail(e, 3 if type(e).__name__ == "BudgetExceeded" else 2)
@@ -82,21 +78,13 @@ class _Main(click.Group):
         except OSError as e:  # a full disk, a folder that can't be written
             _fail(": ".join(map(str, filter(None, (e.strerror, e.filename)))) or f"{type(e).__name__}: {e}", 1)
 
-def _renamed(error):
-    "Line with the new name of an option in an error of the command line; empty: it isn't an old name."
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None: return ""
-    command = error.ctx.command_path.partition(" ")[2]
-    for name in (command, command.partition(" ")[0]):
-        if new := RENAMED_OPTIONS.get(name, {}).get(error.option_name): return f"`{error.option_name}` is called `{new}` now"
-    return ""
-
 def _context(error):
     "Where to read on, for an error of the command line itself."
     return f" (see `{error.ctx.command_path} --help`)" if getattr(error, "ctx", None) else ""
 
 # %% ../../nbs/25_cli/09_main.ipynb #8d724676
 @click.group(cls=_Main, context_settings=dict(help_option_names=["-h", "--help"], max_content_width=110))
-@click.version_option(package_name="treekit")
+@click.version_option(__version__)
 def main():
     """Reproduce, teach and take apart five papers on tree-structured, retrieval-augmented question answering.
 
@@ -248,7 +236,6 @@ def _method(name, sets, source):
     chosen, shown = method_with_examples(name, source)
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     if is_unset("temperature", own.get("temperature")): del own["temperature"]  # the client sends none
-    for name in own.keys() & RENAMED_SETTINGS.keys() - settings(chosen).keys(): choose("setting", name, FIELDS)
     for field in own: choose(f"setting of method {name}", field, settings(chosen))
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 

@@ -207,7 +207,7 @@ def canonical_endpoint(
     url: str,  # a base URL
 ) -> str:
     "Canonical spelling of a base URL: lower case, no default port, trailing slash, user or query. Anything else is unchanged."
-    if len(url.split()) > 1 or ",http" in url:
+    if url.startswith("http") and (len(url.split()) > 1 or ",http" in url):
         raise UsageError("the endpoint names several servers: name one, for instance a router (LiteLLM's or vLLM's) in front of them")
     try:
         parts = urlsplit(url.strip())

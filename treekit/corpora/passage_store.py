@@ -6,7 +6,7 @@
 __all__ = ['check_file', 'damaged', 'readable', 'open_for_writing', 'checkpoint_log', 'import_passages', 'PassageStore']
 
 # %% ../../nbs/06_corpora/11_passage_store.ipynb #d7c78cb9
-import hashlib, itertools, sqlite3, threading, time
+import hashlib, itertools, json, sqlite3, threading, time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -189,6 +189,19 @@ class PassageStore:
             for p in passages: digest.update(line(p))
             yield from passages
         if _short(digest) != self.fingerprint: raise damaged(self.path, _KIND, "its passages are not those of its fingerprint")
+
+    def candidates(
+        self,
+        ids,  # of passages
+        titles,  # of articles, searched only if no id is there
+        most: int = 200,  # passages by title; a title that isn't there takes a scan of the file
+    ) -> list[Passage]:
+        "Passages with one of these ids, or else with one of these titles."
+        for column, wanted, limit in (("id", ids, -1), ("title", titles, most)):
+            ask = f"SELECT id, title, text FROM passages WHERE {column} IN (SELECT value FROM json_each(?)) LIMIT {limit}"
+            with self._lock, readable(self.path, _KIND): rows = self._db.execute(ask, (json.dumps([*wanted]),)).fetchall()
+            if rows: break
+        return [Passage(*row) for row in rows]
 
     def close(self):
         "Close the file."

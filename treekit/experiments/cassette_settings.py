@@ -9,7 +9,7 @@ __all__ = ['PROFILE_SETTINGS', 'ASKING', 'NOTEBOOK_PARAMETERS', 'METHOD_SETTINGS
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #bb3c371b
 import json, math, re
 
-from ..config import UsageError, current_settings
+from ..config import UsageError
 from ..models.simulated.ability import PARAMETERS
 from ..papers.plugin import discover
 
@@ -112,7 +112,6 @@ def read_about(
     except (ValueError, RecursionError): said = None
     if not isinstance(said, dict): why = "is no JSON object"
     else:
-        said |= {part: current_settings(said[part]) for part in ("given", "sets") if isinstance(said.get(part), dict)}
         why = next((f"has the field {field[:60]!r}, which no cassette has" for field in said if field not in ABOUT_FIELDS), "") or next(
         (f"can't be replayed: {field!r} {wrong}" for field, value in said.items() if (wrong := ABOUT_FIELDS[field](value))), "")
     if why: raise UsageError(f"the cassette {name!r} is refused, its about.json {why}; treekit cassette pack makes one")

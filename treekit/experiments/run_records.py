@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, choose, current_settings, installed, work_dir
+from ..config import Profile, UsageError, choose, installed, work_dir
 from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
@@ -244,7 +244,7 @@ def find_run(
     if found[0].startswith(_RUNNING): head = json.dumps(body["head"] | dict(running=True))
     asked = {d: [_question(store, key) for key in keys] for d, keys in body["questions"].items()}
     known = {f.name for f in dataclasses.fields(Profile)}
-    profile = Profile(**{k: v for k, v in current_settings(body["profile"]).items() if k in known})
+    profile = Profile(**{k: v for k, v in body["profile"].items() if k in known})
     return RunRecord(found[0], json.loads(head), profile, body["methods"], {d: {q.id: q for q in qs} for d, qs in asked.items()},
                      body["rows"], body["given"], body.get("models"), _facts_of(body.get("facts", ())))
 

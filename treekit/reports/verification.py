@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..config import (
-    RunOptions, UsageError, child_environment, current_settings, load_profile, package_dir, run_options, use_options, variable,
-    RENAMED_SETTINGS, RENAMED_SOURCES)
+    RunOptions, UsageError, child_environment, load_profile, package_dir, run_options, use_options, variable)
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from ..experiments.cassette_settings import ONLY_FOR_CALLS
@@ -170,7 +169,7 @@ def cassette_differences(
     skipped = {*ONLY_FOR_CALLS, *left, *(["data"] if "data" in about else [])}
     for a in (a for a in report["artefacts"] if a["name"] in said["what"] or a.get("code") == 0):
         if a["name"] not in said["what"]: found.append(f"{a['name']}: ended well, and isn't in the cassette")
-        given = current_settings(a.get("given") or {})
+        given = a.get("given") or {}
         found += [f"{a['name']}: the report says {k}={given.get(k)}, and its cassette {k}={way.get(k)}"
                   for k in sorted({*way, *given} - skipped) if a["name"] in said["what"]
                   and str(given.get(k, usual.get(k))) != str(placeless(way.get(k)))]
@@ -183,12 +182,6 @@ def _alike(one, other):
     if isinstance(one, list) and isinstance(other, list): return len(one) == len(other) and all(map(_alike, one, other))
     if not isinstance(one, float) or not isinstance(other, (int, float)): return one == other
     return one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
-
-def _renamed(content):
-    "Text with the current names of settings and sources of questions, and without Markdown's escapes. Older reports have old names."
-    text = re.sub(rb"\b(data[ =])(" + "|".join(RENAMED_SOURCES).encode() + rb")\b",
-                  lambda found: found[1] + RENAMED_SOURCES[found[2].decode()].encode(), content.replace(rb"\_", b"_"))
-    return re.sub(rb"\b(" + "|".join(RENAMED_SETTINGS).encode() + rb")\b", lambda found: RENAMED_SETTINGS[found[1].decode()].encode(), text)
 
 def _json(value): return json.loads(json.dumps(value))
 
@@ -205,7 +198,7 @@ def _artefact_differences(artefact, row, folder):
     table = folder / f"{artefact['name']}.csv"
     for part, here in dict(title=row["title"], verdicts=found_verdicts(table), differences=differing_facts(table)).items():
         there = artefact.get(part)
-        if not _alike(_json(here), there) and _renamed(json.dumps(here).encode()) != _renamed(json.dumps(there).encode()):
+        if not _alike(_json(here), there):
             yield f"{artefact['name']}: {part} in the report {artefact.get(part)}, here {here}"
 
 # %% ../../nbs/23_reports/05_verification.ipynb #1b20ff31
@@ -336,6 +329,6 @@ def _replay(report, files, found, place):
         if name not in made: found.differs.append(f"{name}: wasn't made again")
         elif name in files:  # also compared if its change in the archive is reported already
             found.replayed += 1
-            if _renamed(made[name]) == _renamed(files[name]): found.same += 1
+            if made[name] == files[name]: found.same += 1
             else: found.differs += cell_differences(name, files[name], made[name])
     found.differs += [f"{name}: was made by the replay, and the report leaves it out" for name in made if name not in report["tables"]]

@@ -10,16 +10,15 @@ import json, re, shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..config import Profile, UsageError, current_settings, work_dir
+from ..config import Profile, UsageError, work_dir
 from ..utils.atomic_write import write_whole
 from .client import plain_template, serving_command
 from .distributed import group_rank, told_by_first
 
 # %% ../../nbs/13_training/13_job.ipynb #68828766
 def _saved(path):
-    "Record of a job, with the current names of settings."
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return record | dict(profile=current_settings(record["profile"]))
+    "Record of a job."
+    return json.loads(path.read_text(encoding="utf-8"))
 
 @dataclass(frozen=True)
 class TrainingJob:
