@@ -120,7 +120,7 @@ class Comparison:
         asked, found = question_source(self.profile.data), ", ".join(dict.fromkeys(self.results.corpora.values()))
         sets = ", ".join(f"{PRINTED.get(d, d)} ({metric_name(d)})" for d in self.questions)
         n = span_of([len(qs) for qs in self.questions.values()])
-        return f"Model: {self.results.model}. {asked[0].upper()}{asked[1:]}: {sets}, n = {n} on each. Searched: {found}."
+        return f"Model: {self.results.answered}. {asked[0].upper()}{asked[1:]}: {sets}, n = {n} on each. Searched: {found}."
 
     @property
     def price_note(self) -> str:

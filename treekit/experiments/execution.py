@@ -21,9 +21,9 @@ from .parse_prefetch import QuestionParses, Unusable
 from .planning import INDEX, models_of, open_store, plan_run
 from .progress import Progress
 from .prompts import templates_of
-from .provenance import run_facts, sample_key, sources_of
+from .provenance import is_embedded, run_facts, sample_key, sources_of
 from .resources import Resources, chat_for
-from .results import Results, Row, common_reasons, same_reason
+from .results import Results, Row, common_reasons, replies_by_model, same_reason
 from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
 from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
@@ -44,10 +44,10 @@ GIVE_UP = 20  # consecutive failures from the first question on; and identical r
 REFUSALS = ("refused", "too long", "unreachable")  # kinds of failed calls that the next question would meet as well
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #29b8827f
-def _record(prediction):
+def _record(prediction, replied):
     "`Prediction.to_json` without deep copies, which take longer than the rest; the result is written immediately."
     trace = dict(nodes=[vars(n) for n in prediction.trace.nodes], notes=prediction.trace.notes)
-    return vars(prediction) | dict(usage=vars(prediction.usage), trace=trace)
+    return vars(prediction) | dict(usage=vars(prediction.usage), trace=trace, replied=replied)
 
 def _first(group):
     "The first single exception inside an exception group."
@@ -137,19 +137,19 @@ async def _answer(run, job):
         said = str(e) if isinstance(e, (UsageError, CallFailed)) else f"{type(e).__name__}: {e}"
         prediction = Prediction("", context.trace, context.usage, said)
         if cell not in run.given_up: _count_refusal(run, cell, e, said)
-    prediction.usage.seconds = time.perf_counter() - started
+    prediction.usage.seconds, replied = time.perf_counter() - started, dict(sorted(context.llm.replied.items()))
     try:
         if prediction.error:
             run.failed += 1
-            await wait_written(run.store.put_failure(job.failure(), _record(prediction)))
+            await wait_written(run.store.put_failure(job.failure(), _record(prediction, replied)))
         else:
             run.refusals.pop(cell, None)
-            await wait_written(run.store.put_prediction(job.key, _record(prediction), wait=False))
+            await wait_written(run.store.put_prediction(job.key, _record(prediction, replied), wait=False))
             if job.failed: await wait_written(run.store.drop_failure(job.failure()))
     except StoreFailed as e: return run.stopped(e)
     made = prediction.answer, prediction.error, prediction.usage
     run.rows[job.method, job.dataset, job.question.id] = Row(
-        job.method, job.dataset, job.question, *made, job.key, load=lambda: prediction.trace)
+        job.method, job.dataset, job.question, *made, job.key, load=lambda: prediction.trace, replied=replied)
     if run.failed < min(GIVE_UP, max(ALIKE, run.window)) or run.failed < len(run.rows) or run.patient: return
     reasons = common_reasons([row.error for row in run.rows.values()])
     if run.failed < GIVE_UP and (len(reasons) > 1 or len(run.jobs) <= run.failed): return
@@ -188,7 +188,7 @@ async def _index(run, job, build):
     context, started = _context(run, job, INDEX), time.perf_counter()
     made = await build(context)
     context.usage.seconds = time.perf_counter() - started
-    await wait_written(run.store.put_prediction(job.index, _record(Prediction("", context.trace, context.usage)), wait=False))
+    await wait_written(run.store.put_prediction(job.index, _record(Prediction("", context.trace, context.usage), {}), wait=False))
     return made
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #9a188a54
@@ -318,11 +318,15 @@ def execute(
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
-    served = () if profile.offline else store.served(models.model, models.endpoint)
+    counts = replies_by_model(ordered)
+    served = () if profile.offline else tuple(sorted(counts)) or store.served(models.model, models.endpoint)
     samples = {d: sample_key(qs) for d, qs in questions.items()}
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served, samples[d])
              for name, m in methods.items() for d, qs in questions.items()}
     record = dict(packed=packed, models=models_record(models, library, methods, questions), facts=facts)
     kept = "" if share else save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), options.about, **record)
     if options.record: note_read(options.record, store, questions, plan.failures)
-    return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)
+    # an offline model leaves what it doesn't know to the reader: a run that it answered nothing of is the reader's
+    alone = is_embedded(models.model) and counts and not any(name.partition(" ")[0] in models.model for name in counts)
+    model, corpora = ", ".join(sorted(counts)) if alone else models.model, {d: library.label(d) for d in questions}
+    return Results(ordered, model, corpora, profile, made, facts, kept)

@@ -230,13 +230,17 @@ def compare(
     known = dict.fromkeys(map(_names, (r for r in published_rows if r["group"] == group or group not in groups)))
     own = [c for c in known if c in ours] if group not in groups else []
     cells += [(group, r, True) for r in _blank([*own, *(c for c in ours if c not in known)], published_rows)]
+    note = ""
+    if model and not is_embedded(model) and (said := _answered(model, served)) != _last(model):
+        model, note = ", ".join(served), f"The model is {said}."
     def row(group, printed, run):
         cell = _names(printed)
-        return _cell(group, printed, ours.get(cell) if run else None, model, corpus, [*obstacles, obstacle] if cell in known else [ABSENT], runs)
+        why = [*obstacles, obstacle] if cell in known else [ABSENT]
+        return _cell(group, printed, ours.get(cell) if run else None, model, corpus, why, runs)
     rows = _accumulated([row(*cell) for cell in cells], runs.file(folder))
     table = pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
     table.attrs["chance"] = _by_chance([r["tolerance"] for r in rows if r.get("tolerance")])
-    table.attrs["said"], table.attrs["spent"] = runs.sentence(), _spent(runs.runs, model, rows)
+    table.attrs["said"], table.attrs["spent"] = " ".join(filter(None, [note, runs.sentence()])), _spent(runs.runs, model, rows)
     table.attrs["scores"] = CellScores({tuple(map(r.get, CELL_FIELDS[:4])): r["scores"] for r in rows if r.get("scores")})
     return table
 
