@@ -225,7 +225,7 @@ def chat_for(
     profile: Profile,  # model, endpoint, limits
     role: str = "",  # "router" or "navigator"; empty: the answering model
 ):  # an LLM client
-    "Create the LLM client of a profile: an offline model, a trained one (a tiny one is trained now), one on this machine, or a client for its endpoint."
+    "Create the LLM client of a profile: an offline model, a trained one, one on this machine, or a client for its endpoint."
     if profile.endpoint == "trained":
         from treekit.utils.model_files import trained_folder
         from treekit.training.search_r1 import answering
