@@ -11,7 +11,14 @@ import signal, sys
 def main():
     "Run the command. An interrupt while its modules are loaded, or a second one while it ends, is one line."
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for name in ("SIGTERM", "SIGHUP"):  # `nohup` ignores the second one
+            if signal.getsignal(number := getattr(signal, name, signal.SIGTERM)) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
+        for stream in (sys.stdout, sys.stderr):  # a terminal or a pipe whose encoding lacks a character
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        from treekit.config import drop_working_folder
+        drop_working_folder()
         from treekit.cli.main import main as command
         command()
     except KeyboardInterrupt:
