@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['EXTRAS', 'OPTIONS_VARIABLE', 'USER_VARIABLES', 'SHIPPED', 'KEY_SERVERS', 'SMALLEST', 'CHOICES', 'UsageError',
            'nearest', 'choose', 'missing_library', 'variable', 'set_default_variables', 'replace_environment',
-           'set_variables', 'drop_working_folder', 'child_environment', 'RunOptions', 'run_options', 'use_options',
-           'package_dir', 'installed', 'is_clone', 'is_laid', 'home_dir', 'add_trust', 'check_trusted', 'check_key',
-           'root', 'kit_path', 'kit_files', 'work_dir', 'request_defaults', 'Profile', 'is_unset', 'profile_names',
-           'profile_section', 'api_key_envs', 'load_profile']
+           'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options', 'package_dir', 'installed',
+           'is_clone', 'is_laid', 'home_dir', 'add_trust', 'check_trusted', 'check_key', 'root', 'kit_path',
+           'kit_files', 'work_dir', 'request_defaults', 'Profile', 'is_unset', 'profile_names', 'profile_section',
+           'api_key_envs', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
-import configparser, difflib, functools, json, math, os, sys
+import configparser, difflib, functools, json, math, os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -100,21 +100,6 @@ def set_variables(**values: str) -> Iterator[None]:
         for name, value in before.items(): os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 # %% ../nbs/00_config.ipynb #83a88ed3
-def drop_working_folder():
-    "Import nothing from the working folder, here and in child processes: a file `pandas.py` may lie next to one's data."
-    set_default_variables(PYTHONSAFEPATH="1")
-    try:
-        here = os.getcwd()
-    except FileNotFoundError:
-        sys.exit("treekit: the working folder was deleted: change to another one")
-    kit, paths = str(package_dir().parent), variable("PYTHONPATH").split(os.pathsep)
-    if sys.path[:1] not in ([""], [here]) or here in paths:
-        return
-    if here == kit:  # `python -m treekit` in a clone that isn't installed
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (kit, *paths)))
-    else:
-        del sys.path[0]
-
 def child_environment(**values: str) -> dict[str, str]:
     "Environment of a child process: this process's variables, updated with these values. It imports no module from its working folder."
     return os.environ | dict(PYTHONSAFEPATH="1") | values
