@@ -72,7 +72,7 @@ class Chromium:
 
     def __init__(self):
         try: from playwright.sync_api import sync_playwright
-        except ImportError: raise Unavailable('no playwright: pip install "treekit[browser]" (no browser is downloaded)') from None
+        except ImportError: raise Unavailable('no playwright: pip install "treekit-rag[browser]" (no browser is downloaded)') from None
         if not CHROMIUM: raise Unavailable("no Chromium here: apt-get install chromium")
         self.playwright = sync_playwright().start()
         self.browser = self.playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -135,7 +135,7 @@ class Firefox:
 
     def __init__(self):
         try: from websocket import create_connection
-        except ImportError: raise Unavailable('no websocket-client: pip install "treekit[browser]"') from None
+        except ImportError: raise Unavailable('no websocket-client: pip install "treekit-rag[browser]"') from None
         if not FIREFOX: raise Unavailable("no Firefox here: apt-get install firefox-esr")
         import tempfile
         self.folder, self.pages, self.numbers = tempfile.TemporaryDirectory(), {}, itertools.count(1)

@@ -253,7 +253,7 @@ def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
     assert code == 2 and line in said and len(said.strip().splitlines()) == 1
 
 
-# --- programs of frameworks, with their real packages (pip install 'treekit[adapters]')
+# --- programs of frameworks, with their real packages (pip install 'treekit-rag[adapters]')
 DSPY = """
 import dspy
 
@@ -371,7 +371,7 @@ def test_a_missing_framework_is_one_line(library, program, treekit_, tmp_path, m
     for name in [library, *(m for m in sys.modules if m.startswith(f"{library}."))]: monkeypatch.setitem(sys.modules, name, None)
     path = write(tmp_path, program)
     code, said = treekit_("compare", f"{path}:mine", "--n", "2")
-    line = f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit[adapters]'"
+    line = f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit-rag[adapters]'"
     assert code == 2 and said.strip().endswith(line)
 
 
@@ -380,4 +380,4 @@ def test_a_missing_framework_is_one_line(library, program, treekit_, tmp_path, m
 def test_what_a_comparison_needs_is_said_before_it_asks(given, library, extra, treekit_, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     code, said = treekit_("compare", *given, "--n", "2")
-    assert code == 2 and said.strip().endswith(f"{library} isn't installed here: pip install 'treekit[{extra}]'")
+    assert code == 2 and said.strip().endswith(f"{library} isn't installed here: pip install 'treekit-rag[{extra}]'")

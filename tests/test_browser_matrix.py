@@ -59,7 +59,7 @@ def as_converted(runs):
 @pytest.fixture(scope="module")
 def lab(runs):
     "JupyterLab on this machine, with a notebook that shows the widget."
-    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit[explorer]"')
+    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit-rag[explorer]"')
     nbformat = pytest.importorskip("nbformat")
     folder, first, second = runs
     source = (f"from treekit.store.run_store import Store\nfrom treekit.explorer.widget import explore\n"
@@ -130,7 +130,7 @@ def test_one_browser_through_a_server(browsers, runs):
 @pytest.mark.slow
 def test_a_live_widget_is_no_blank_where_nothing_runs(browsers, runs):
     "A notebook that Lab saved, converted: the widget's frame is there, and it works."
-    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit[explorer]"')
+    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit-rag[explorer]"')
     nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
     from treekit.explorer.widget import explore
     folder, first, second = runs

@@ -19,7 +19,7 @@ from treekit.utils.instruction_set import PINNED_INSTRUCTIONS
 from treekit.core.types import Passage
 
 NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
-ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit[ray]'")
+ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit-rag[ray]'")
 
 
 class Moody:
@@ -117,7 +117,7 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
     file.write_text(file.read_text() + '{"n": 5}\n')
     with pytest.raises(UsageError, match="source.bytes = .*give another folder"): bulk(Squares(), file, out)
     monkeypatch.setattr("treekit.bulk.ray_engine.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit\[ray\]'"):
+    with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit-rag\[ray\]'"):
         bulk(Squares(), other, tmp_path / "r", "ray")
 
 
@@ -170,7 +170,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
     assert code == 0 and "2 rows, 1 results" in said and "1 partitions made" in said and "1 rows could not be used" in said
     assert [r["verdict"] for r in results(tmp_path / "out")] == [True]
     assert "0 partitions made, 1 were there" in treekit_(*words)[1]
-    for more, told in [(["--engine", "ray"], "pip install 'treekit[ray]'"), (["--judge", "spam"], "span"),
+    for more, told in [(["--engine", "ray"], "pip install 'treekit-rag[ray]'"), (["--judge", "spam"], "span"),
                        (["--judge", "span"], "needs a model"), (["--rows", "9"], "rows = 500, and now it is 9")]:
         code, said = treekit_(*words, *more)
         assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said

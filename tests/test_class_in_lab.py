@@ -21,7 +21,7 @@ OUTPUTS = f"{CELLS}.map(c => c.model.type == 'code' ? {_EACH} : [])"
 
 @pytest.fixture(scope="module")
 def chromium():
-    pytest.importorskip("jupyterlab", reason='no JupyterLab: pip install "treekit[class]"')
+    pytest.importorskip("jupyterlab", reason='no JupyterLab: pip install "treekit-rag[class]"')
     try: browser = BROWSERS["chromium"]()
     except Unavailable as e: pytest.skip(str(e))
     yield browser

@@ -21,7 +21,7 @@ from treekit.retrieval.factory import vector_search_for, retriever_for, describe
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 N = 2000
-needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit[dense]'")
+needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit-rag[dense]'")
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_vectors_of_another_model_or_corpus_are_refused(place):
 
 def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit\[dense\]'"): worker.opened(place, "hnsw").search(["What is 1"])
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[dense\]'"): worker.opened(place, "hnsw").search(["What is 1"])
     assert EXTRAS["dense"] == ("faiss",)
 
 

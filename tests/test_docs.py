@@ -179,8 +179,8 @@ def test_a_tutorial_works_as_written(name, tmp_path):
 @pytest.mark.slow
 def test_the_documentation_is_built_without_warnings_and_without_a_network(tmp_path, monkeypatch):
     "Pages are two clicks away at most, no link is dead, nothing is loaded from elsewhere, and the index has whole words."
-    pytest.importorskip("myst_nb", reason="treekit[docs] isn't installed")
-    pytest.importorskip("pydata_sphinx_theme", reason="treekit[docs] isn't installed")
+    pytest.importorskip("myst_nb", reason="treekit-rag[docs] isn't installed")
+    pytest.importorskip("pydata_sphinx_theme", reason="treekit-rag[docs] isn't installed")
     import socket
     from treekit.docs.build import build
     def refused(self, address): raise OSError("no network in this test")

@@ -8,7 +8,7 @@ import pytest
 
 from browsers import BROWSERS, Unavailable
 
-pytest.importorskip("myst_nb", reason="treekit[docs] isn't installed")
+pytest.importorskip("myst_nb", reason="treekit-rag[docs] isn't installed")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = (

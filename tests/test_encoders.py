@@ -41,12 +41,12 @@ def test_an_unknown_engine_is_said(name):
 def test_what_to_install(monkeypatch):
     pytest.importorskip("sentence_transformers")
     monkeypatch.setitem(sys.modules, "openvino", None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit\[openvino\]'"): Embedder("@openvino")(["a"])
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[openvino\]'"): Embedder("@openvino")(["a"])
 
 
 @pytest.mark.long
 def test_the_same_vectors_but_for_the_last_bits_and_kept_apart():
-    pytest.importorskip("openvino", reason="pip install 'treekit[openvino]'")
+    pytest.importorskip("openvino", reason="pip install 'treekit-rag[openvino]'")
     texts = [p.contents for p in PAGES] + ["", "등대", "word " * 3000]
     plain, other = Embedder(), Embedder("@openvino")
     vectors = other(texts)

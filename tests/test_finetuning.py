@@ -149,9 +149,9 @@ def test_a_checkpoint_that_does_not_fit(tmp_path):
 
 
 def test_bad_input_has_its_line(monkeypatch, tmp_path):
-    with pytest.raises(UsageError, match=r"pip install 'treekit\[train\]'"): extra("peft_is_not_there", "LoRA")
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[train\]'"): extra("peft_is_not_there", "LoRA")
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit\[train\]'"): adapted(llama(), Recipe())
+    with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"): adapted(llama(), Recipe())
     with pytest.raises(UsageError, match="nothing to train on"): train(llama(), [], Recipe("full"))
     with pytest.raises(UsageError, match="s9.*empty target"): encode(TOKENIZER, [TrainingExample("s9", "x", "")])
     with pytest.raises(UsageError, match="long.*raise max_tokens"): encode(TOKENIZER, [TrainingExample("long", "x " * 90, "y")], 50)

@@ -212,7 +212,7 @@ def test_leiden_is_the_official_packages_where_it_is_installed(monkeypatch):
     assert asked["edges"] == [("0", "1", 2.0), ("1", "2", 2.0), ("3", "4", 2.0)] and (asked["seed"], asked["max_cluster_size"]) == (5, 2)
     assert communities(0, [], 2, 5, "leiden") == []
     monkeypatch.setitem(sys.modules, "graspologic_native", None)
-    with pytest.raises(UsageError, match="treekit\\[graphrag\\]"): communities(6, relations, 2, 5, "leiden")
+    with pytest.raises(UsageError, match=r"treekit-rag\[graphrag\]"): communities(6, relations, 2, 5, "leiden")
     assert GraphRAG().report_share == 0.15 and GraphRAG().partition == "louvain"
 
 
@@ -223,7 +223,7 @@ def test_the_official_package_is_asked_by_its_command_line(monkeypatch, tmp_path
     def answer(method=official.OfficialGraphRAG(length="a few words")):
         return asyncio.run(method(Question("q", "d", ASKED), Context(None, corpus=SimpleNamespace(passages=SHELF[:2]))))
     monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit\[graphrag\]'"): answer()
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[graphrag\]'"): answer()
     monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: "there")
     with pytest.raises(UsageError, match="set GRAPHRAG_API_KEY"): answer()
     monkeypatch.setenv("GRAPHRAG_API_KEY", "k")

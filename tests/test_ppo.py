@@ -423,7 +423,7 @@ def test_bad_input_has_its_line(monkeypatch):
     with pytest.raises(UsageError, match="nothing to train on"): train_reward(llama(), TOKENIZER, [], Recipe("full"))
     monkeypatch.setitem(sys.modules, "peft", None)
     for training in (lambda: ppo(llama(), TOKENIZER, PROMPTS, long, PPO()), lambda: train_reward(llama(), TOKENIZER, RATED, Recipe())):
-        with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit\[train\]'"): training()
+        with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"): training()
 
 
 # ---- Search-R1 ----

@@ -9,7 +9,7 @@ from treekit.config import UsageError
 from treekit.papers.searchr.training_data import Pair
 
 pytest.importorskip("torch")
-parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'treekit[open]'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'treekit-rag[open]'")
 
 
 @pytest.fixture

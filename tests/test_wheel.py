@@ -188,7 +188,7 @@ def test_every_extra_is_known_by_what_it_brings():
                    "llama-index-core": "llama_index"}
     for extra in EXTRAS:
         names = [re.split(r"[\[<>=;! ]", d)[0] for d in project["optional-dependencies"][extra]]
-        for name in names: assert name == "treekit" or as_imported.get(name, name.replace("-", "_")) in sum(EXTRAS.values(), ()), name
+        for name in names: assert name == "treekit-rag" or as_imported.get(name, name.replace("-", "_")) in sum(EXTRAS.values(), ()), name
     heavy = {"torch", "stanza", "pyserini", "jupyterlab", "pandas", "matplotlib", "scipy"}
     assert not heavy & {re.split(r"[\[<>=;! ]", d)[0] for d in project["dependencies"]}
     assert _what("ModuleNotFoundError", "No module named 'stanza.models'") == (2, missing_library("stanza"))
@@ -201,7 +201,7 @@ def test_what_needs_torch_says_so_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     for name in ("torch", "sentence_transformers"): monkeypatch.setitem(sys.modules, name, None)
     done = CliRunner().invoke(main, ["ask", "Who wrote the novel Taphora?", "--set", "retriever=dense"])
-    assert done.exit_code == 2 and done.stderr.strip().splitlines()[-1].endswith("isn't installed here: pip install 'treekit[papers]'")
+    assert done.exit_code == 2 and done.stderr.strip().splitlines()[-1].endswith("isn't installed here: pip install 'treekit-rag[papers]'")
 
 
 @pytest.mark.slow

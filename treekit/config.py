@@ -68,7 +68,7 @@ def missing_library(
     "What to install for what isn't there."
     library = name.partition(".")[0].replace("-", "_")
     extra = next((extra for extra, names in EXTRAS.items() if library in names), "")
-    return extra and f"{library} isn't installed here: pip install 'treekit[{extra}]'"
+    return extra and f"{library} isn't installed here: pip install 'treekit-rag[{extra}]'"
 
 # %% ../nbs/00_config.ipynb #751fee85
 def variable(

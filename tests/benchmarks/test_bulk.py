@@ -20,7 +20,7 @@ from fakes import tiny_judge
 from treekit.bulk.output_dir import journal, results
 from treekit.bulk.worker import LETHAL
 
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit[ray]'")
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit-rag[ray]'")
 pytestmark = [pytest.mark.slow, needs_ray]
 SIZE = float(os.environ.get("TREEKIT_BULK_SIZE", 1))  # of the jobs; 1: a minute or so each for the plain loop
 ENGINES = [("plain", None), ("ray", 1), ("ray", 2), ("ray", 4)]

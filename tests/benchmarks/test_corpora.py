@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("faiss", reason="FAISS isn't installed here: pip install 'treekit[dense]'")
+pytest.importorskip("faiss", reason="FAISS isn't installed here: pip install 'treekit-rag[dense]'")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import corpus_worker as worker
 

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("openvino", reason="pip install 'treekit[openvino]'")
+pytest.importorskip("openvino", reason="pip install 'treekit-rag[openvino]'")
 import openvino, torch
 
 from treekit.utils.model_files import MINILM, model_folder

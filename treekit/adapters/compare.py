@@ -7,6 +7,7 @@ __all__ = ['compared_methods', 'compared_questions', 'comparison_lines', 'Compar
            'comparison_page', 'save_comparison']
 
 # %% ../../nbs/17_adapters/09_compare.ipynb #8b64d13e
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ class Comparison:
         asked, found = question_source(self.profile.data), ", ".join(dict.fromkeys(self.results.corpora.values()))
         sets = ", ".join(f"{PRINTED.get(d, d)} ({metric_name(d)})" for d in self.questions)
         n = span_of([len(qs) for qs in self.questions.values()])
-        return f"Model: {self.results.model}. {asked[0].upper()}{asked[1:]}: {sets}, n = {n} on each. Searched: {found}."
+        return f"Model: {self.results.answered}. {asked[0].upper()}{asked[1:]}: {sets}, n = {n} on each. Searched: {found}."
 
     @property
     def price_note(self) -> str:
@@ -145,9 +146,10 @@ def compare(
     **session,  # as for `run`
 ) -> Comparison:
     "Answer the same questions with each method, and compare the answers. Saved answers are reused."
-    methods = compared_methods(list(names), profile, fields)
-    questions = compared_questions(profile, only)
-    results = run(methods, questions, profile, about=dict(label=f"compare {' '.join(methods)}"), **session)
+    with chdir("."):  # a pipeline may change the working folder
+        methods = compared_methods(list(names), profile, fields)
+        questions = compared_questions(profile, only)
+        results = run(methods, questions, profile, about=dict(label=f"compare {' '.join(methods)}"), **session)
     return Comparison(comparison_lines(results), results, questions, profile)
 
 # %% ../../nbs/17_adapters/09_compare.ipynb #4e04ec77

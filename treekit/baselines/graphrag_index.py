@@ -259,7 +259,7 @@ def leiden_communities(
     "Hierarchy by the official package's Leiden. Raises a `UsageError` if it isn't installed."
     try: import graspologic_native
     except ImportError:
-        raise UsageError("partition = leiden needs the package graspologic-native: pip install 'treekit[graphrag]', "
+        raise UsageError("partition = leiden needs the package graspologic-native: pip install 'treekit-rag[graphrag]', "
                          "or take partition = louvain") from None
     edges = sorted((str(a), str(b), r.weight) for r in relations for a, b in [sorted(r.ends)])
     found = graspologic_native.hierarchical_leiden(

@@ -20,7 +20,7 @@ from ..core.types import Question
 def graphrag_said(*arguments: str) -> str:
     "Output of a command of the official package. Raises a `UsageError` if it isn't installed, has no key, or fails."
     if importlib.util.find_spec("graphrag") is None:
-        raise UsageError("the official GraphRAG needs the package graphrag: pip install 'treekit[graphrag]', or take --method graphrag")
+        raise UsageError("the official GraphRAG needs the package graphrag: pip install 'treekit-rag[graphrag]', or take --method graphrag")
     if not variable("GRAPHRAG_API_KEY"):
         raise UsageError("the official GraphRAG makes its own calls: set GRAPHRAG_API_KEY to the key of the service that it is to pay")
     done = subprocess.run([sys.executable, "-m", "graphrag", *arguments], capture_output=True, text=True)

@@ -22,7 +22,7 @@ _QUIET = dict(log_to_driver=False, logging_level="error")
 def ray_is_there():
     "Raise a `UsageError` with the command that installs Ray, if it is missing."
     if not getattr(find_spec("ray"), "origin", None):  # a folder of that name has none
-        raise UsageError("Ray isn't installed here: pip install 'treekit[ray]'; or take --engine plain")
+        raise UsageError("Ray isn't installed here: pip install 'treekit-rag[ray]'; or take --engine plain")
 
 def _first_line(error): return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 

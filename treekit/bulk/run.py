@@ -29,7 +29,7 @@ ENGINES = ("plain", "ray")
 def named_engine(engine: str, workers: int | None = None, gpus: float = 0) -> tuple[str, str]:  # its name, and an address
     "Validate an engine's name and options. Raises `UsageError`."
     kind, colon, address = engine.partition(":")
-    if kind == "processes": raise UsageError("engine 'processes' is replaced by 'ray': pip install 'treekit[ray]'")
+    if kind == "processes": raise UsageError("engine 'processes' is replaced by 'ray': pip install 'treekit-rag[ray]'")
     choose("engine", kind, ENGINES)
     if colon and (kind != "ray" or not address): raise UsageError(f"engine {engine!r}: only Ray has an address: ray:ADDRESS")
     if kind == "plain" and workers not in (None, 1): raise UsageError(f"the plain loop is one process: for {workers} give --engine ray")

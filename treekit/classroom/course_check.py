@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .collect import take_in
-from .course import CourseFolder
+from .course import ENCODINGS, CourseFolder, read_text, table_rows
 from .deadlines import deadline_settings
 from .formats import marks, read_notebook, solution_texts, stripped
 from .grading import grade_assignment
@@ -43,6 +43,14 @@ def _tried(what, f):
     try: return Check(what, True, f() or "")
     except UsageError as e: return Check(what, False, str(e))
     except Exception as e: return Check(what, False, f"{type(e).__name__}: {e}")  # a broken source may raise anything
+
+def _roster(course):
+    "Number of students, and how the file was read if it isn't UTF-8 with commas."
+    text, encoding = read_text(Path(course.folder, "roster.csv")) if Path(course.folder, "roster.csv").exists() else ("", ENCODINGS[0])
+    students, separator = len(course.students()), table_rows(text)[1]
+    told = [f"read as {encoding}"] if encoding != ENCODINGS[0] else []
+    told += [f"separated by {'tabs' if separator == chr(9) else 'semicolons'}"] if separator != "," else []
+    return ", ".join([f"{students} students", *told])
 
 def _permissions(course):
     "The folder is readable by its owner only."
@@ -91,7 +99,7 @@ def course_checks(
     limits: Limits = Limits(),
 ) -> Iterator[Check]:
     "Check a course before the term. Yields one result at a time."
-    yield _tried("roster.csv", lambda: f"{len(course.students())} students")
+    yield _tried("roster.csv", lambda: _roster(course))
     yield _tried("permissions", lambda: _permissions(course))
     yield _tried("settings.toml", lambda: _dates(course))
     yield _tried("disk", lambda: _disk(course))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from .course import CourseFolder
+from .course import CourseFolder, read_text
 from ..config import UsageError, choose
 
 # %% ../../nbs/21_classroom/04_deadlines.ipynb #b6ac39fd
@@ -59,9 +59,9 @@ def deadline_settings(
 ) -> CourseSettings:
     "Read a course's settings; without a file there are no due dates. Raises `UsageError` that names a wrong setting."
     path = Path(course.folder, "settings.toml")
-    try: tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    try: tables = tomllib.loads(read_text(path)[0])
     except FileNotFoundError: return CourseSettings()
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e: raise UsageError(f"settings.toml: {e}") from None
+    except tomllib.TOMLDecodeError as e: raise UsageError(f"settings.toml: {e}") from None
     for key in tables: choose("setting of settings.toml", key, CourseSettings.__dataclass_fields__)
     late = _table(tables.get("late", {}), "late")
     for key in late: choose("setting of [late]", key, LateRule.__dataclass_fields__)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .course import CourseFolder
 from .feedback import sheet_rows
 from ..config import UsageError, choose
-from ..utils.atomic_write import write_whole
+from ..utils.atomic_write import file_lock, write_whole
 from ..utils.sanitize import csv_text
 
 # %% ../../nbs/21_classroom/11_marking.ipynb #9a41ff4a
@@ -68,8 +68,10 @@ def write_sheet(
     assignment: str,
 ) -> int:  # open texts
     "Add an empty row to the sheet for each text without a grade."
-    texts, rows = check_marks(course, assignment), sheet_rows(course, assignment)
-    _write(course, assignment, rows | {key: (None, "") for t in texts if t.points is None and (key := (t.student, t.exercise)) not in rows})
+    with file_lock(course.private("by_hand", f"{assignment}.csv")):
+        texts, rows = check_marks(course, assignment), sheet_rows(course, assignment)
+        new = {key: (None, "") for t in texts if t.points is None and (key := (t.student, t.exercise)) not in rows}
+        _write(course, assignment, rows | new)
     return sum(t.points is None for t in texts)
 
 def mark_text(
@@ -87,5 +89,6 @@ def mark_text(
         raise UsageError(f"{student} has no graded submission of {assignment} with a text: run `treekit course grade {assignment}` first")
     text = texts[student, choose("exercise to be graded manually", exercise, mine)]
     if not 0 <= points <= text.of: raise UsageError(f"{exercise} has {text.of:g} points: {points:g} isn't from 0 to {text.of:g}")
-    _write(course, assignment, sheet_rows(course, assignment) | {(student, exercise): (points, remark)})
+    with file_lock(course.private("by_hand", f"{assignment}.csv")):  # between reading and writing, another process adds no row
+        _write(course, assignment, sheet_rows(course, assignment) | {(student, exercise): (points, remark)})
     return OpenText(student, exercise, text.of, text.text, points, remark)

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['LONGEST', 'OWN_ERROR', 'BANNED', 'ERROR_NAMES', 'as_json_value', 'BannedImport', 'is_banned', 'ban_imports',
-           'error_name', 'TooSlow', 'time_limit', 'without_magics', 'run_cell', 'run_call', 'work']
+           'error_name', 'TooSlow', 'time_limit', 'without_magics', 'Notebook', 'notebook_namespace', 'compiled',
+           'run_cell', 'run_call', 'work']
 
 # %% ../../nbs/21_classroom/00_worker.ipynb #e65614dd
-import builtins, contextlib, importlib, io, json, os, re, signal, sys
+import ast, base64, builtins, contextlib, importlib, inspect, io, json, os, re, signal, sys
 
 # %% ../../nbs/21_classroom/00_worker.ipynb #c8006653
 LONGEST = 2_000_000  # characters of one value
@@ -118,6 +119,48 @@ def without_magics(
     return "\n".join("pass" if re.match(r"\s*[%!]", line) else line for line in source.splitlines())
 
 # %% ../../nbs/21_classroom/00_worker.ipynb #cdc60422
+class Notebook:
+    "`get_ipython()` of a graded notebook: magics that time or capture code run it, all others do nothing."
+    def __init__(self, namespace): self.user_ns = namespace
+
+    def run_cell_magic(self, name, line="", cell=""):
+        if name in ("time", "timeit", "capture", "prun"): exec(compiled(cell, "<cell magic>"), self.user_ns)
+
+    def run_line_magic(self, name, line="", **_):
+        if name in ("time", "timeit", "prun"): exec(compiled(line, "<magic>"), self.user_ns)
+
+    def getoutput(self, *_, **__): return []
+
+    def __getattr__(self, name):
+        if name.startswith("__"): raise AttributeError(name)
+        return lambda *_, **__: None
+
+def _await(coroutine):
+    "Run a cell with top-level `await` to its end."
+    import asyncio
+    asyncio.run(coroutine)
+
+def notebook_namespace() -> dict:
+    "Namespace of a notebook before its first cell: `display` and `get_ipython` as Jupyter has them, without effect."
+    namespace = {"__name__": "__main__", "__builtins__": builtins, "display": lambda *_, **__: None}
+    shell = Notebook(namespace)
+    namespace["get_ipython"] = lambda: shell
+    return namespace
+
+def compiled(
+    source: str,  # a cell
+    name: str,  # in tracebacks
+):
+    "Code of a cell, with top-level `await`. A cell that isn't Python is transformed as Jupyter does (`!ls`, `len?`, `%magic`)."
+    def tried(text): return compile(text, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    try: return tried(source)
+    except (SyntaxError, ValueError) as e:
+        try:
+            from IPython.core.inputtransformer2 import TransformerManager
+            return tried(TransformerManager().transform_cell(source))
+        except ImportError: return tried(without_magics(source))
+        except Exception: raise e from None  # its line is the student's
+
 def run_cell(
     source: str,
     namespace: dict,  # of the notebook
@@ -125,12 +168,13 @@ def run_cell(
     seconds: float = 60.0,
 ) -> str:  # "NameError (line 3)": the error's kind and line, never its message; empty: no error
     "Run one cell of a notebook."
-    try: code = compile(source, name, "exec")
-    except Exception:  # also RecursionError and MemoryError, for source that is nested too deeply
-        try: code = compile(without_magics(source), name, "exec")
-        except Exception as e: return f"SyntaxError{_error_line(e, name)}"
+    try: code = compiled(source, name)
+    except MemoryError: return "MemoryError"  # a very long or very deep expression
+    except Exception as e: return f"SyntaxError{_error_line(e, name)}"  # also of nested or very long source
     try:
-        with time_limit(seconds): exec(code, namespace)
+        with time_limit(seconds):
+            waits = eval(code, namespace)
+            if code.co_flags & inspect.CO_COROUTINE: _await(waits)
     except TooSlow: return "too slow"
     except BaseException as e:  # SystemExit, too: a student's exit() ends the cell, not the grading
         return error_name(e) + _error_line(e, name)
@@ -159,12 +203,29 @@ def _files(files):
     for name, text in files.items():
         with open(os.path.basename(name), "w", encoding="utf-8") as f: f.write(text)
 
+def _read(message):
+    "Reply to a submission or to a file of an inbox, which is parsed here, before any code of it is run; the cells to run."
+    from treekit.classroom.submission import file_facts, submission_facts
+    from treekit.config import UsageError
+    content = base64.b64decode(message.pop("content"))
+    try:
+        if "handed" in message:
+            cells, facts = submission_facts(content, message["handed"], message["imports"])
+            return facts, cells
+        notebook, facts = file_facts(content, message["name"], message["wanted"])
+        return facts | (dict(content=base64.b64encode(notebook).decode()) if notebook is not content else {}), []
+    except UsageError as e: return dict(error=str(e)), []
+    except MemoryError: return dict(error="it needs more memory than a submission may have"), []
+
 def _listen(ask, answer):
     "Message loop: first the cells, then the calls, one line of JSON each."
-    namespace = {"__name__": "__main__", "__builtins__": builtins}
+    namespace = notebook_namespace()
+    stored = []
     for line in ask:
         message = json.loads(line)
-        if "cells" in message:
+        if "content" in message: reply, stored = _read(message)
+        elif "cells" in message:
+            if message["cells"] is None: message["cells"] = stored
             _files(message["files"])
             ban_imports(message.get("imports", {}))
             errors = {c["id"]: run_cell(c["source"], namespace, f"<{c['id']}>", message["seconds"]) for c in message["cells"]}

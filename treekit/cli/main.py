@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from .. import __version__
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
 from .options import profile_of, profile_options
 from ..config import (
@@ -84,7 +85,7 @@ def _context(error):
 
 # %% ../../nbs/25_cli/09_main.ipynb #8d724676
 @click.group(cls=_Main, context_settings=dict(help_option_names=["-h", "--help"], max_content_width=110))
-@click.version_option(package_name="treekit")
+@click.version_option(__version__)
 def main():
     """Reproduce, teach and take apart five papers on tree-structured, retrieval-augmented question answering.
 
@@ -105,7 +106,7 @@ def main():
     \b
     With a model (the key stays in the environment, settings.ini has the profiles):
       treekit reproduce treerare/table1 --profile openai --dry-run
-      treekit reproduce treerare/table1 --profile openai --n 50 --budget 2.50
+      treekit reproduce treerare/table1 --profile openai --n 50 --budget 5
 
     \b
     Exit codes: 0 all well; 1 something failed (a notebook, a question);

@@ -129,6 +129,7 @@ class Usage:
     critical_path: int = 0  # calls on the longest dependent chain
     cut_off: int = 0  # replies that ended at max_tokens or at a content filter
     reasoning: int = 0  # of `tokens_out`, those of hidden thoughts
+    odd_replies: int = 0  # replies with a note: leftovers of a template, an unknown block or finish reason, impossible token counts
 
 # %% ../../nbs/03_core/06_method.ipynb #91bc1a95
 @dataclass
@@ -197,6 +198,7 @@ def _record_call(trace, usage, node, key, note, completion, hit, limited=False):
     wanted = limited and completion.finish == "length"  # the method has a limit of its own
     cut = "" if wanted else CUT_OFF.get(completion.finish, "")
     usage.cut_off += bool(cut)
+    usage.odd_replies += bool(completion.note)
     if key and node is not None: node.calls.append(key)
     if completion.thinking and node is not None:  # of a reasoning model; not part of its reply
         node.data.setdefault("thinking", []).append(completion.thinking)

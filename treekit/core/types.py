@@ -67,6 +67,7 @@ class Question:
     triples: tuple[tuple[str, str, str], ...] = ()  # (subject, relation, object)
     facts: tuple[tuple[str, int], ...] = ()  # supporting sentences: (title, number from 0)
     meta: dict = field(default_factory=dict, compare=False)  # other fields of the record
+    source: str = field(default="", compare=False, repr=False)  # where it was loaded from: "real/hotpotqa"; in no prompt or cache key
 
     def sentences(self, passage: Passage) -> list[str]:
         "Sentences of one of its passages: as the record divides them (`meta[\"sent_ends\"]`, by passage ID), else at full stops."

@@ -165,7 +165,7 @@ class MediaWikiClient:
     @cached_property
     def _client(self):
         import httpx2
-        agent = "treekit (a research kit for question answering; https://github.com/treekit/treekit)"
+        agent = "treekit (a research kit for question answering)"
         return httpx2.Client(timeout=self.timeout, follow_redirects=True, headers={"User-Agent": agent})
 
     @property

@@ -160,4 +160,4 @@ def _stored(name, dataset, question, key, found, store):
     "Row of a stored prediction, with a lazy trace."
     known = {f.name: found["usage"][f.name] for f in fields(Usage) if f.name in found["usage"]}
     def trace(): return Trace() if found["error"] else Trace.from_json(store.get_prediction(key)["trace"])
-    return Row(name, dataset, question, found["answer"], found["error"], Usage(**known), key, True, trace)
+    return Row(name, dataset, question, found["answer"], found["error"], Usage(**known), key, True, trace, found.get("replied") or {})

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PUBLISHED_IDS', 'LONGBENCH', 'NEUTRAL', 'JUDGED_BY', 'NOTED', 'WORDING', 'question_key', 'published_texts',
            'questions_fact', 'is_embedded', 'switches_of', 'switched', 'printed_method', 'reading_of', 'RunFacts',
-           'unit_of', 'sample_key', 'run_facts', 'Said', 'differences']
+           'unit_of', 'sample_key', 'sources_of', 'run_facts', 'Said', 'differences']
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #6ded0c8b
 import dataclasses, fnmatch, functools, hashlib, html, inspect, json, re, sys
@@ -160,6 +160,7 @@ class RunFacts:
     model: str = ""  # requested model
     served: tuple[str, ...] = ()  # models that the server reports
     questions: str = ""  # origin: `questions_fact`
+    source: str = ""  # where the questions were loaded from
     sample: str = ""  # hash of the questions with their answers, in their order
     n: int = 0  # questions
     runs: int = 1  # repetitions with other samples
@@ -167,6 +168,7 @@ class RunFacts:
     unit: str = ""  # of a question's own passages: `unit_of`
     corpus: str = ""  # what was searched, in words; or an index's name
     index: str = ""  # hash of the passages and of the way in which they are searched
+    supporting: str = ""  # the questions' supporting passages in what was searched: `treekit.experiments.resources.Coverage`
     retriever: str = ""
     reranker: str = ""
     embedder: str = ""
@@ -190,7 +192,8 @@ class RunFacts:
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
 JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
-NOTED = ("model", "served", "sample", "index", "max_tokens", "reasoning_effort")  # facts that are recorded but not compared here
+# facts that are recorded but not compared here
+NOTED = ("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort")
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):
@@ -250,6 +253,10 @@ def sample_key(questions: list[Question]) -> str:  # 16 hex digits
     "Hash of the questions with their answers, in their order."
     return fingerprint([(q.id, q.question, q.answers) for q in questions])[:16]
 
+def sources_of(questions: list[Question]) -> str:  # "real/hotpotqa"; empty: made by a program
+    "Where questions were loaded from."
+    return ", ".join(dict.fromkeys(q.source for q in questions if q.source))
+
 # %% ../../nbs/14_experiments/00_provenance.ipynb #06d2b556
 def _temperature(defaults, own):
     "Temperature of a method's requests."
@@ -273,6 +280,7 @@ def run_facts(
     file, temperature = Path(profile.data).stem if Path(profile.data).is_file() else "", getattr(method, "temperature", None)
     return RunFacts(
         model=models.model, served=served, questions=questions_fact(dataset, questions, generated, file), n=len(questions),
+        source=sources_of(questions), supporting=str(library.coverage(dataset, questions)),
         sample=sample or sample_key(questions), **_searched(dataset, library, questions),
         **_needed(method, models, profile, library.others.get("embedder"), documents),
         reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),

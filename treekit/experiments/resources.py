@@ -6,12 +6,12 @@
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
            'chat_for', 'preload_grammars', 'simulated_tasks', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
-           'Resources']
+           'Coverage', 'coverage', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +138,9 @@ def load(
     choose("split", split, ("dev", "train", "test"))
     if n is not None and n < 1: raise UsageError(f"n must be at least 1, not {n}")
     if split == "dev": note_source("questions", name, source)
-    return source_of(source, name).questions(name, split, n, seed)
+    origin = source_of(source, name)
+    place = {Fictional: "synthetic", Hub: "hub"}.get(type(origin), Path(source).name)  # no machine's path
+    return [replace(q, source=f"{place}/{name}") for q in origin.questions(name, split, n, seed)]
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #389a2555
 def load_corpus(
@@ -340,6 +342,38 @@ class Provided(NamedTuple):
     thing: Any  # `None`: the default
     fingerprint: Any  # part of the cache key
 
+# %% ../../nbs/14_experiments/07_resources.ipynb #c1e11d97
+class Coverage(NamedTuple):
+    "Supporting passages of a data set's questions that are in the corpus that is searched."
+    wanted: int  # number of supporting passages
+    found: int | None  # of them, those in the corpus, by id or by title and text; None: the corpus can't be looked into
+    titles: int = 0  # of the others, those with another passage of the same title in the corpus
+
+    def __str__(self):
+        if not self.wanted: return "none named"
+        if self.found is None: return f"{self.wanted:,}, not looked for in an index"
+        return f"{self.found:,} of {self.wanted:,} in the corpus" + (f", {self.titles:,} by title only" if self.titles else "")
+
+def _is_it(known, passage):
+    "Whether a passage with a supporting id is the supporting one: equal ids of two sources are no match."
+    return known is None or known.text == passage.text or known.title == passage.title != ""
+
+def coverage(
+    wanted: dict,  # supporting id -> its `Passage`, or None where it isn't known
+    passages,  # of the corpus
+) -> Coverage:
+    "Look for supporting passages in a corpus."
+    texts, titles, found, near = {}, {}, set(), set()
+    for i, p in wanted.items():
+        if p is None: continue
+        texts.setdefault((p.title, p.text), []).append(i)
+        if p.title: titles.setdefault(p.title, []).append(i)
+    for p in passages.candidates(wanted, titles) if isinstance(passages, PassageStore) else passages:
+        if p.id in wanted and _is_it(wanted[p.id], p): found.add(p.id)
+        found.update(texts.get((p.title, p.text), ()))
+        near.update(titles.get(p.title, ()))
+    return Coverage(len(wanted), len(found), len(near - found))
+
 # %% ../../nbs/14_experiments/07_resources.ipynb #c1e11d98
 class Resources:
     "Resources that a run's methods require, by name; each is created once."
@@ -393,6 +427,25 @@ class Resources:
         if given is None and self.profile.search_scope == "documents":
             return (documents := self.documents(dataset)).corpus, documents.fingerprint + "/chunks"
         return (passages := self.passages(dataset)), passages.fingerprint
+
+    def coverage(self, dataset, questions) -> Coverage:
+        "Supporting passages of a data set's questions in its search scope."
+        return self.once(("coverage", dataset), lambda: self._coverage(dataset, questions))
+
+    def _coverage(self, dataset, questions):
+        wanted, given = {}, self.corpora.get(dataset)
+        for q in questions:
+            own = {p.id: p for p in q.paragraphs}
+            wanted |= {i: own.get(i) or wanted.get(i) for i in q.supporting}
+        known = [p for p in wanted.values() if p]
+        if self.own[dataset]: return Coverage(len(wanted), len(known))
+        if hasattr(given, "search"): passages = getattr(given, "passages", None)
+        elif self.profile.retriever.startswith("prebuilt:"): passages = None
+        elif given is None and self.profile.search_scope == "documents":
+            documents = self.documents(dataset)  # in chunks of other lengths: known by their titles
+            return Coverage(len(wanted), sum(documents.of(p) is not None for p in known) if known else None)
+        else: passages = self.passages(dataset)
+        return Coverage(len(wanted), None) if passages is None else coverage(wanted, passages)
 
     def label(self, dataset):
         "Description of the corpus, for the tables."

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FAILED', 'CUT_SHARE', 'Row', 'metric_of', 'value_of', 'common_reasons', 'same_reason', 'failure_reason',
-           'mean_of_means', 'Scored', 'Results', 'joined']
+           'mean_of_means', 'Scored', 'replies_by_model', 'answered_by', 'Results', 'joined']
 
 # %% ../../nbs/14_experiments/13_results.ipynb #f9ae5328
 import dataclasses, re
@@ -36,6 +36,7 @@ class Row:
     key: str = ""  # cache key in the store
     stored: bool = False  # read from the store
     load: Callable = field(default=Trace, repr=False, compare=False)  # () -> Trace; loaded on access
+    replied: dict = field(default_factory=dict, compare=False)  # name of a model, as its replies give it -> replies
 
     @property
     def golds(self) -> tuple: return self.question.answers
@@ -200,6 +201,22 @@ def _scored(method, dataset, metric, cells, stand_in, mean):
         **dict(zip(("value", "low", "high"), stats)), **(dict(reason=reason) if reason else {}),
     ), {} if lacking else {name: dict(zip(asked, own)) for name, own, _, asked, _ in cells})
 
+# %% ../../nbs/14_experiments/13_results.ipynb #12aeb5b9
+def replies_by_model(rows: list[Row]) -> Counter:  # name of a model, as its replies give it -> replies
+    "Who answered some rows, by the replies. Rows of older stores don't know it."
+    counts = Counter()
+    for row in rows: counts.update(row.replied)
+    return counts
+
+def answered_by(
+    asked: str,  # model that was asked for
+    counts: dict,  # of `replies_by_model`
+) -> str:  # "m"; "n (asked for: m)"; "n: 3 replies, o: 2 replies (asked for: m)"
+    "The models that replied, and the requested one if it is another."
+    if not counts or {*counts} == {asked}: return asked
+    names = next(iter(counts)) if len(counts) == 1 else ", ".join(f"{name}: {n:,} replies" for name, n in sorted(counts.items()))
+    return f"{names} (asked for: {asked})"
+
 # %% ../../nbs/14_experiments/13_results.ipynb #12aeb5ba
 @dataclass
 class Results:
@@ -211,6 +228,11 @@ class Results:
     indexing: dict = field(default_factory=dict)  # (method, dataset) -> `Usage` of the method's index, if it has one
     facts: dict = field(default_factory=dict)  # (method, dataset) -> `treekit.experiments.provenance.RunFacts`
     kept: str = ""  # the name of the run's record in its store
+
+    @property
+    def answered(self) -> str:
+        "`answered_by` of the run."
+        return answered_by(self.model, replies_by_model(self.rows))
 
     @property
     def failures(self) -> list[Row]:
@@ -259,7 +281,7 @@ class Results:
         return _means(self, "seconds")
 
     def __repr__(self):
-        return f"{len(self.rows)} predictions, {len(self.failures)} failed, model {self.model}"
+        return f"{len(self.rows)} predictions, {len(self.failures)} failed, model {self.answered}"
 
 # %% ../../nbs/14_experiments/13_results.ipynb #98781106
 def _means(results, *fields):

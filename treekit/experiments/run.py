@@ -6,6 +6,8 @@
 __all__ = ['run']
 
 # %% ../../nbs/14_experiments/17_run.ipynb #057e5f53
+import inspect
+
 from ..config import Profile, RunOptions, UsageError, run_options
 from .cassettes import only_these
 from .cost_sampling import sample_costs
@@ -17,6 +19,11 @@ from .results import Results
 def _check(methods, questions):
     "Validate the arguments of a run: no empty data set, no duplicate ids."
     if not methods: raise UsageError("run needs at least one method")
+    for name, method in methods.items():
+        called = method if inspect.isroutine(method) else type(method).__call__
+        if isinstance(method, type) or not inspect.iscoroutinefunction(called):
+            made = f"{method.__name__}() makes one" if isinstance(method, type) else "treekit.adapters.functions.function_method makes one"
+            raise UsageError(f"{name!r} is no method, which is an object with async __call__(question, context): {made}")
     for dataset, asked in questions.items():
         if not asked: raise UsageError(f"dataset {dataset!r} has no questions")
         if len({q.id for q in asked}) < len(asked): raise UsageError(f"dataset {dataset!r} has two questions with the same id")

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.method import Node, Trace
 from ..core.types import Question
 from ..language.answer_wording import spellings
+from ..language.normalization import norm
 from ..papers.plugin import discover, resolve
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #7f5c7743
@@ -108,19 +109,23 @@ def _call(key, completion, cost, body, model):
 def _golds(question):
     "What a passage may say that answers the question or one of its steps."
     told = [*question.answers, *(s.answer for s in question.decomposition), *(a for p in question.qa_pairs for a in p.answers)]
-    return list(dict.fromkeys(form for gold in told if len(gold) > 1 for form in (gold, *spellings(gold)) if len(form) > 1))
+    told = [gold for gold in told if len(gold) > 1 and norm(gold) not in ("yes", "no")]  # every second passage says one of these
+    return list(dict.fromkeys(form for gold in told for form in (gold, *spellings(gold)) if len(form) > 1))
 
 def marked(
     text: str,
     words: list[str],  # what to look for, whatever its case
 ) -> list[list[int]]:  # [start, end], in order, none inside another
-    "Positions of words in a text."
+    "Positions of words in a text, not inside other words; a Korean word may have a particle."
     low, found = text.lower(), []
     if len(low) != len(text): low = text  # a letter whose lower case is longer
     for word in (w.lower() for w in words):
         at = low.find(word)
         while at >= 0:
-            found.append([at, at + len(word)])
+            before, after = low[at - 1:at], low[at + len(word):at + len(word) + 1]
+            particle = "가" <= word[-1] <= "힣"
+            if not (word[0].isalnum() and before.isalnum() or word[-1].isalnum() and after.isalnum() and not particle):
+                found.append([at, at + len(word)])
             at = low.find(word, at + 1)
     kept = []
     for start, end in sorted(found, key=lambda f: (f[0], -f[1])):

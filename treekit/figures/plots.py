@@ -323,15 +323,13 @@ def _legend_columns(labels, width):
 
 # %% ../../nbs/16_figures/06_plots.ipynb #4f45fa07
 def _series(records):
-    "Series `(label, column, rows)` of the published values, without duplicate groups, and of the reproduced values."
-    groups, found, seen = {}, [], []
+    "Series `(label, column, rows)` of the published values, and of the reproduced values."
+    groups, found = {}, []
     for r in records: groups.setdefault(r["group"], []).append(r)
     ran = {g for g, rows in groups.items() for r in rows if _is_number(r["reproduced"])}
     for g in sorted(groups, key=lambda g: g in ran):  # stable sort: published order, groups that ran last
         rows = [r for r in groups[g] if _is_number(r["published"])]
-        cells = {(name_and_run(r["method"])[0], r["dataset"], r["metric"], r["published"]) for r in rows}
-        if rows and not any(cells <= other for other in seen): found.append((f"printed, {g}" if g else "printed", "published", rows))
-        seen.append(cells)
+        if rows: found.append((f"printed, {g}" if g else "printed", "published", rows))
     for g in (g for g in groups if g in ran):
         rows = [r for r in groups[g] if _is_number(r["reproduced"])]
         found.append((f"reproduced, {g}" if g else "reproduced", "reproduced", rows))

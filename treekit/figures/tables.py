@@ -63,7 +63,7 @@ def pivot_cells(
 def _ours(r, digits):
     "Reproduced value as text, or the reason why there is none."
     if spread := _number(r.get("spread"), digits): return f"{_number(r['reproduced'], digits)} ± {spread}"
-    return _number(r["reproduced"], digits) or (NOT_APPLICABLE if r["reason"].startswith(NOT_APPLICABLE) else "–")
+    return _number(r["reproduced"], digits) or (NOT_APPLICABLE if r["reason"].startswith(NOT_APPLICABLE) else "")
 
 def _tip(r, digits):
     "Tooltip of a cell: verdict, reason, interval, n and failures."
@@ -139,7 +139,8 @@ def _summary(df):
     done = [r for r in df.to_dict("records") if r["verdict"] != "not run"]
     empty = "".join(f" {why[0].upper()}{why[1:]}." for why in dict.fromkeys(df.reason) if why.startswith(NOT_APPLICABLE))
     if not done: return "Nothing was run." + empty
-    counts, said = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS), df.attrs.get("said", "")
+    found = {v: sum(df.verdict == v) for v in VERDICTS[:-1]} | {"not run": int(((df.verdict == "not run") & df.published.notna()).sum())}
+    counts, said = "; ".join(f"{v}: {n}" for v, n in found.items()), df.attrs.get("said", "")
     chance = f" {by_chance}" if (by_chance := df.attrs.get("chance")) else ""
     return f"Cells {counts}." + chance + empty + _obstacles(done) + (f" {said}" if said else "")
 
@@ -173,10 +174,7 @@ def _compared(df, title, note, digits, claims):
         failed = any(map(names_failures, ran))
         legend = " ".join([LEGEND] * bool(best) + [LEGEND_OF_VERDICTS] * judged + [LEGEND_OF_FAILURES] * failed)
         tables.append(("What ran", legend, heads, rows))
-    printed = [r for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
-    def cell(r): return name_and_run(r["method"])[0], r["dataset"], r["metric"], _number(r["published"], digits)
-    twice = {cell(r) for r in printed if r["group"] not in groups}
-    printed = [r for r in printed if r["group"] not in groups or cell(r) not in twice]
+    printed = [r | dict(method=name_and_run(r["method"])[0]) for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
     if printed:
         best = best_cells(printed, CellScores(), "published")
         heads, rows = pivot_cells(printed, lambda r: _printed(r, digits, best))

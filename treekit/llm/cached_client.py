@@ -7,6 +7,7 @@ __all__ = ['Totals', 'CallMaker', 'CallDeduplicator', 'CachedClient', 'NotOnCass
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #ec0cec35
 import asyncio, copy, time
+from collections import Counter
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
@@ -177,7 +178,7 @@ class CachedClient:
         if budget is not None and price is None:
             raise UsageError(f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
                              "(zeros for a server of your own), or set no budget (--budget none)")
-        self.chat, self.store, self.who = chat, store, {}
+        self.chat, self.store, self.who, self.replied = chat, store, {}, Counter()
         self.budget, self.totals = BudgetGuard(budget, price), Totals(money=None if price is None else 0.0)
         self._calls = CallDeduplicator(CallMaker(chat, store, self.budget, self.totals))
         self.model, self.endpoint, self.defaults = chat.model, canonical_endpoint(chat.endpoint), getattr(chat, "defaults", {})
@@ -191,6 +192,7 @@ class CachedClient:
         for name in who: choose("column", name, ("method", "dataset", "question", "node"))
         view = copy.copy(self)
         view.who = self.who | {k: str(v) for k, v in who.items()}
+        if "question" in who: view.replied = Counter()  # name of a model, as its replies give it -> replies to this question
         return view
 
     async def complete(self, request: Request) -> list[Completion]:
@@ -207,6 +209,7 @@ class CachedClient:
         for _, completion, stored in got:
             self.totals.calls += 1
             self.totals.hits += stored
+            if completion.model: self.replied[completion.model] += 1
             self.totals.tokens_in += completion.tokens_in
             self.totals.tokens_out += completion.tokens_out
         return self._as_one_call(got, request)

@@ -16,7 +16,8 @@ from urllib.parse import urljoin, urlsplit
 from ..config import UsageError, request_defaults, run_options
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
-from ..core.answer_extraction import without_thinking
+from ..utils.sanitize import printable
+from ..core.answer_extraction import reply_oddities, without_thinking
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #faaf8740
 def _retry_after(headers):
@@ -87,6 +88,8 @@ _REFUSALS = (  # pattern in the code, parameter and message of a refusal -> kind
      "check the model's name: curl {endpoint}/models lists what the server has"),
     (r"reasoning_effort", "refused", "leave reasoning_effort empty: --set reasoning_effort="),
     (r"max_completion_tokens", "refused", "--set limit_field=max_tokens, or the other name that the server wants"),
+    (r"max_tokens.{0,80}(at least|greater|minimum|too small|too low|>=|below)|(at least|minimum|too small).{0,80}max_tokens", "refused",
+     "raise max_tokens"),
     (r"max_tokens", "refused", "lower max_tokens, or --set limit_field=max_completion_tokens"),
     (r"temperature", "refused", "--set temperature=none sends no temperature"),
     (r"response_format|json_schema|guided|grammar", "refused", "leave structured outputs out: --set structured=false"),
@@ -118,6 +121,9 @@ def parse_body(text: str) -> dict:
     "JSON object of a response's body. `CallFailed` separates a truncated body from one that is no JSON."
     try: data = json.loads(text)
     except (ValueError, RecursionError):  # the second: thousands of nested brackets
+        if text.lstrip().startswith(("data:", "event:")):
+            raise CallFailed("malformed", "the server streams its answer although stream is false", "switch streaming off in the server",
+                             again=False) from None
         half = text.lstrip().startswith("{")
         kind, what = ("truncated", "only half there") if half else ("malformed", "no JSON")
         raise CallFailed(kind, f"the answer is {what}: {text[:80]!r}",
@@ -131,15 +137,34 @@ def _read_choices(data, request, latency):
     "Completions of a body, and its token counts: in, out, cached."
     completions = []
     for choice in data["choices"]:
+        finish = _finish(choice, data)
         text, thinking = split_thinking(choice["message"])
         tokens = _object(choice, "logprobs").get("content") if request.logprobs else ()
         logprobs = logprob_pairs((t["token"], t["logprob"]) for t in tokens) if isinstance(tokens, list) else None
-        completions.append(sound_completion(dict(text=text, latency=latency, finish=choice.get("finish_reason"), thinking=thinking,
-                                                 logprobs=logprobs, model=data.get("model"))))
+        completions.append(sound_completion(dict(text=text, latency=latency, finish=finish, thinking=thinking,
+                                                 logprobs=logprobs, model=data.get("model"), note="; ".join(_oddities(text, finish)))))
     usage = _object(data, "usage")
     cached = _object(usage, "prompt_tokens_details").get("cached_tokens") or 0
     written, hidden = _written(usage)
     return completions, [usage.get("prompt_tokens"), written, cached], hidden
+
+_FINISHES = ("stop", "length", "content_filter", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "complete",
+             "completed", "finished", "finish")
+_BROKEN_OFF = re.compile(r"error|fail|abort|cancel|timeout|time_?out|overload|exception|interrupt|unavailable|disconnect|incomplete", re.I)
+
+def _finish(choice, data):
+    "Finish reason of a choice. `CallFailed` if the server broke off."
+    given = choice.get("finish_reason")
+    if not isinstance(given, str): return None
+    if _BROKEN_OFF.search(given) or isinstance(choice.get("error"), dict):
+        why = printable(_object(choice, "error").get("message") or "")[:200]
+        raise CallFailed("truncated", f"the server broke off the reply: finish_reason {printable(given)[:40]}{': ' * bool(why)}{why}",
+                         "look at the server's log, or go on later")
+    return "length" if re.fullmatch(r"(?i)max_(?:output_)?tokens|max_length|model_length", given) else printable(given)[:40]
+
+def _oddities(text, finish):
+    unknown = finish and finish.lower() not in _FINISHES
+    return reply_oddities(text) + [f"unknown finish_reason {finish}"] * bool(unknown)
 
 def _written(usage):
     "Completion tokens including hidden reasoning, and the reasoning tokens. Some servers report the two separately."
@@ -173,12 +198,12 @@ def _completions(text, request, latency, most=4096):
                          "check that the endpoint is an OpenAI-compatible API") from None
     texts = [c.text + c.thinking for c in completions]
     counts, estimated, note = _checked_counts(counts, request, texts, most)
-    if not any(c.text for c in completions): raise _empty(completions, counts)
+    if not any(c.text for c in completions): raise _empty(completions, counts, data)
     sizes = [count_tokens(t) for t in texts]
     outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]
     outs[0] += counts[1] - sum(outs)
     hidden = 0 if estimated else hidden
-    return [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated, note=note,
+    return [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated, note="; ".join(filter(None, (c.note, note))),
                     reasoning=hidden // len(completions) + (hidden % len(completions)) * (i == 0))
             for i, (c, out) in enumerate(zip(completions, outs)) if c.text]
 
@@ -189,7 +214,7 @@ def _checked_counts(counts, request, texts, most):
     note = "" if None in counts else f"the server counts {sent} tokens in, {written} out, {cached} cached, which can't be: estimated"
     return [count_tokens(request.text), sum(map(count_tokens, texts)), 0], True, note
 
-def _empty(completions, counts):
+def _empty(completions, counts, data):
     "Failure of a response without any text."
     paid = tuple(counts[:2])
     if any(c.finish == "content_filter" for c in completions):
@@ -198,6 +223,13 @@ def _empty(completions, counts):
     if any(c.finish == "length" for c in completions):
         return CallFailed("empty", "all of max_tokens went into thinking, or none was left for an answer",
                           "raise the profile's max_tokens", again=False, tokens=paid)
+    tools = [call.get("function") for choice in data["choices"] for call in choice["message"].get("tool_calls") or () if isinstance(call, dict)]
+    if names := [printable(f.get("name"))[:40] for f in tools if isinstance(f, dict)]:
+        return CallFailed("empty", f"the model called the tool {names[0]} instead of answering",
+                          "serve it without a tool parser (vLLM: without --enable-auto-tool-choice)", tokens=paid)
+    if any(c.thinking for c in completions):
+        return CallFailed("empty", f"all {counts[1]:,} tokens came as thinking (reasoning_content), and no answer",
+                          "serve the model without --reasoning-parser, or raise max_tokens", tokens=paid)
     return CallFailed("empty", "the completion is empty", "look at the server's log; another temperature or prompt may help", tokens=paid)
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #4596ec95
@@ -377,7 +409,7 @@ class OpenAIClient:
         "Samples of a single call: at least one, and all n if the server returns as many; raises `CallFailed`."
         own = {k: v if (v := getattr(request, k)) is not None else self.defaults[k] for k in ("temperature", "max_tokens")}
         if self.defaults["temperature"] is None: del own["temperature"]
-        body = dict(model=self.model, messages=request.messages, **own)
+        body = dict(model=self.model, messages=request.messages, stream=False, **own)
         optional = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs,
                         reasoning_effort=self.defaults.get("reasoning_effort"), response_format=self._response_format(request))
         body |= {k: v for k, v in optional.items() if v}

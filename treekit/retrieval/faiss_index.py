@@ -73,7 +73,7 @@ def _faiss():
     "FAISS, loaded on first use."
     try: import faiss
     except ModuleNotFoundError:
-        raise UsageError("an index of this kind needs FAISS: pip install 'treekit[dense]'; index = exact needs none") from None
+        raise UsageError("an index of this kind needs FAISS: pip install 'treekit-rag[dense]'; index = exact needs none") from None
     return faiss
 
 @contextlib.contextmanager

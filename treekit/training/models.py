@@ -64,7 +64,7 @@ def extra(
 ):
     "Import a module. Raises `UsageError` with the installation command."
     try: return importlib.import_module(module)
-    except ImportError: raise UsageError(f"{what} needs the package {module}: pip install 'treekit[train]'") from None
+    except ImportError: raise UsageError(f"{what} needs the package {module}: pip install 'treekit-rag[train]'") from None
 
 # %% ../../nbs/13_training/06_models.ipynb #addd6bf1
 def device() -> str:
