@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ..config import Profile, UsageError, choose, root, run_options, variable, work_dir
+from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import without_secrets
 from ..llm.openai_client import scores_texts
@@ -296,7 +296,7 @@ def _index(name):
     if Path(name).is_dir():
         if any(Path(name).glob("segments_*")): return ""
         return f"index: no Lucene index in the folder {Path(name).name!r}: give the one with its segments_… file, or a name of Pyserini's"
-    cache = Path(variable("PYSERINI_CACHE") or Path.home() / ".cache" / "pyserini", "indexes")
+    cache = Path(variable("PYSERINI_CACHE") or (home_dir() or Path()) / ".cache" / "pyserini", "indexes")
     if any(cache.glob(f"*{name}*")): return ""
     if "/" in name or name.startswith("."):
         return f"index: no folder {Path(name).name!r}: build it, or give the name of one of Pyserini's (wikipedia-dpr-100w)"
