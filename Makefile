@@ -87,6 +87,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "treekit runs on Python 3.11, 3.12 and 3.13, and this is %s.%s: run make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
 	@test ! -x $(BIN)/python || test "$$($(BIN)/python -V)" = "$$($(PYTHON) -V)" || { echo "$(VENV) was made with another Python: run make clean first"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	# the kit's former distribution name, which on the package index is another project: two of them would share bin/treekit
+	$(BIN)/python -m pip uninstall --quiet --yes treekit 2>/dev/null; rm -rf treekit.egg-info
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	touch $@
 

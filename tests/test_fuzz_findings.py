@@ -131,8 +131,8 @@ def test_half_of_a_pair_in_a_passage_is_refused_in_a_line():
 def test_a_line_without_end_is_refused_while_it_is_read(tmp_path, monkeypatch):
     "A few kilobytes that unpack to gigabytes: no more than the longest line is ever held."
     import tracemalloc
-    from treekit.corpora import load, tree_store
-    monkeypatch.setattr(load, "_LONGEST_LINE", 1 << 20)
+    from treekit.corpora import files, load, tree_store
+    monkeypatch.setattr(files, "LONGEST_LINE", 1 << 20)
     monkeypatch.setattr(tree_store, "_LONGEST", 1 << 20)
     corpus, dump = tmp_path / "corpus.jsonl.gz", tmp_path / "dump.xml.bz2"
     corpus.write_bytes(gzip.compress(b'{"text": "' + b"x" * (40 << 20)))

@@ -143,7 +143,7 @@ def our_points(c, assignment, submissions):
         nb = json.loads(files[f"{assignment}.ipynb"])
         for k in nb["cells"]:
             if (name := marks(k).get("grade_id")) in bodies: k["source"] = bodies[name]
-        grade = graded(nb, handed, key, accompanying, WALL, LIMITS)
+        grade = graded(json.dumps(nb).encode(), handed, key, accompanying, WALL, LIMITS)
         found[student] = {e["id"]: e["points"] for e in grade["exercises"] if not e["by_hand"]}
     return found
 

@@ -29,6 +29,45 @@ def test_each_line_is_printed(name):
     for line in filter(None, (words(marks.sub("", line)) for line in prompt.printed.splitlines())): assert line in text, line
 
 
+NOT_PROMPTS = {  # lines between the printed prompts, and the two behind them: headings and captions, by their first words
+    "treerare": ("subcomponent question", "final answer generation prompt"),
+    "toq": ("prompt b ", "query samsung stock", "c inter annotator", "in this section"),
+    "arise": ("intermediate answer", "final answer generation", "risk assessment", "llm as verifier", "arise simple", "state 1 depth"),
+    "searchr": ("table 11 prompt", "ground truth", "step 1 sub", "the full version", "a 2 baselines"),
+    "rdr2": ("prompt c 3", "d case study", "1017we show")}
+
+
+@pytest.mark.skipif(TEXTS is None, reason="the papers' texts are not beside the kit")
+@pytest.mark.parametrize("paper", PAPERS)
+def test_each_printed_line_is_ours(paper):
+    "No line of a printed prompt is left out: what lies between and right behind them is a heading or a caption."
+    whole = {}  # prompt -> its words; the page has both languages of a prompt in one block
+    for name, (whose, prompt) in PRINTED.items():
+        if whose == paper: whole.setdefault(name.removesuffix(".ko").removesuffix(".en"), []).append(words(prompt.printed))
+    own = list(map("\n".join, whole.values()))
+    lines = [line for line in map(words, Path(TEXTS, f"{paper}.txt").read_text(encoding="utf-8").splitlines()) if line]
+    for wrong, right in GLYPHS.items(): lines = [line.replace(wrong, right) for line in lines]
+    ours = [any(line in text for text in own) for line in lines]
+    long = [i for i, line in enumerate(lines) if ours[i] and len(line.split()) > 3]
+    near = {k for i, j in zip(long, [*long[1:], long[-1]]) for k in (range(i, j) if j - i < 15 else range(i, i + 3))} | {*range(long[-1], long[-1] + 3)}
+    blocks = [[]]  # lines between two headings
+    for k in sorted(k for k in near if k < len(lines)):
+        if lines[k].startswith(NOT_PROMPTS[paper]) or blocks[-1] and k - blocks[-1][-1] > 10: blocks.append([])
+        if not lines[k].startswith(NOT_PROMPTS[paper]): blocks[-1].append(k)
+    for block in filter(None, blocks):
+        most = max(own, key=lambda text: sum(lines[k] in text for k in block))
+        assert [lines[k] for k in block if lines[k] not in most] == []
+
+
+WORDS = dict(treerare=377, toq=650, arise=352, searchr=239, rdr2=299)  # of the printed prompts, as compared with the papers
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_no_word_is_lost(paper):
+    "Twin of the comparison for machines without the papers' texts."
+    assert sum(len(words(prompt.printed).split()) for whose, prompt in PRINTED.values() if whose == paper) == WORDS[paper]
+
+
 @pytest.mark.parametrize("name", PRINTED)
 def test_it_stands_in_for_ours(name):
     own, printed = known_prompts()[name], all_printed()[name]
@@ -48,6 +87,9 @@ def test_a_reply_in_the_printed_form_is_read():
     assert said["treerare.answer_ambiguous"].read("Explanations (Step 2): two.\nFINAL(Step 2): Both").value["answer"] == "Both"
     assert said["treerare.subquestions_ambiguous"].read("response: Who?; When?").value == ["Who?", "When?"]
     assert said["treerare.subquestions"].read("1. Who founded Orle?\n2. When?").value == ["Who founded Orle?", "When?"]
+    assert said["treerare.subquestions"].template.endswith("response: question1; question2;....")
+    assert said["treerare.subquestions"].read("response: Who founded Orle?; When?;").value == ["Who founded Orle?", "When?"]
+    assert said["treerare.subquestions"].read("Response: Who founded Orle?").value == ["Who founded Orle?"]
     assert said["arise.decompose"].read("Thought: first the rower.\nSub-question: Who was third?").value["question"] == "Who was third?"
     assert said["arise.verify"].read("7").value == 7
     path = ["Who made it?", "Where was this maker born?"]

@@ -58,7 +58,7 @@ def submission(c, attack, port=9):
 
 def grade(c, nb, wall, limits=QUICK):
     key, folder = c.record("keys", A, "eve"), c.release(A, "eve")
-    return graded(nb, read_notebook(folder / f"{A}.ipynb"), key, {"world.json": (folder / "world.json").read_text()}, wall, limits)
+    return graded(json.dumps(nb).encode(), read_notebook(folder / f"{A}.ipynb"), key, {"world.json": (folder / "world.json").read_text()}, wall, limits)
 
 
 REMAINS = {"read the key from the disk", "read the solution from the disk"}  # behind a plain wall

@@ -77,6 +77,7 @@ REASONS = {
     "too long": "what came back was too long",
     "no reply": "nothing readable came back",
     "not a function": "the name isn't a function's",
+    "MemoryError": "it needs more memory than a submission may have",
     "NotImplementedError": "not done yet",
     "banned import": "an import that this assignment doesn't allow",
 }
@@ -108,7 +109,8 @@ def feedback_page(
     unread = sum(e["of"] for e in rows if e["points"] is None)
     errors = "".join(f"<tr><td>{ht(k)}</td><td>{ht(_reason(v))}</td></tr>" for k, v in grade["errors"].items())
     errors += "".join(f"<tr><td>{ht(k)}</td><td>the cell is missing</td></tr>" for k in grade["missing"])
-    cells = f"<h2>Cells that failed</h2><table>{errors}</table>" if errors else ""
+    errors += "".join(f"<tr><td>{ht(k)}</td><td>the cell is there twice: the last one counts</td></tr>" for k in grade.get("twice", ()))
+    cells = f"<h2>Notes on cells</h2><table>{errors}</table>" if errors else ""
     head = (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{ht(title)}</title>'
             '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src \'unsafe-inline\'">'
             f"<style>{_STYLE}</style>")

@@ -77,7 +77,8 @@ def required_modules(
     return _loaded(json.dumps(dict(world=world, cells=cells)))
 
 # %% ../../nbs/21_classroom/05_import_bans.ipynb #92aeead7
-ALWAYS = ("treekit.config", "treekit.utils", "treekit.language", "treekit.classroom.sandbox", "treekit.classroom.worker")
+ALWAYS = ("treekit.config", "treekit.utils", "treekit.language",
+          *(f"treekit.classroom.{name}" for name in ("sandbox", "worker", "formats", "import_bans", "submission")))
 
 def _hideable(package, required, banned):
     "Packages and modules below a folder of the kit that no required module is in."

@@ -8,7 +8,7 @@ __all__ = ['LONGEST', 'OWN_ERROR', 'BANNED', 'ERROR_NAMES', 'as_json_value', 'Ba
            'run_cell', 'run_call', 'work']
 
 # %% ../../nbs/21_classroom/00_worker.ipynb #e65614dd
-import ast, builtins, contextlib, importlib, inspect, io, json, os, re, signal, sys
+import ast, base64, builtins, contextlib, importlib, inspect, io, json, os, re, signal, sys
 
 # %% ../../nbs/21_classroom/00_worker.ipynb #c8006653
 LONGEST = 2_000_000  # characters of one value
@@ -169,6 +169,7 @@ def run_cell(
 ) -> str:  # "NameError (line 3)": the error's kind and line, never its message; empty: no error
     "Run one cell of a notebook."
     try: code = compiled(source, name)
+    except MemoryError: return "MemoryError"  # a very long or very deep expression
     except Exception as e: return f"SyntaxError{_error_line(e, name)}"  # also of nested or very long source
     try:
         with time_limit(seconds):
@@ -202,12 +203,29 @@ def _files(files):
     for name, text in files.items():
         with open(os.path.basename(name), "w", encoding="utf-8") as f: f.write(text)
 
+def _read(message):
+    "Reply to a submission or to a file of an inbox, which is parsed here, before any code of it is run; the cells to run."
+    from treekit.classroom.submission import file_facts, submission_facts
+    from treekit.config import UsageError
+    content = base64.b64decode(message.pop("content"))
+    try:
+        if "handed" in message:
+            cells, facts = submission_facts(content, message["handed"], message["imports"])
+            return facts, cells
+        notebook, facts = file_facts(content, message["name"], message["wanted"])
+        return facts | (dict(content=base64.b64encode(notebook).decode()) if notebook is not content else {}), []
+    except UsageError as e: return dict(error=str(e)), []
+    except MemoryError: return dict(error="it needs more memory than a submission may have"), []
+
 def _listen(ask, answer):
     "Message loop: first the cells, then the calls, one line of JSON each."
     namespace = notebook_namespace()
+    stored = []
     for line in ask:
         message = json.loads(line)
-        if "cells" in message:
+        if "content" in message: reply, stored = _read(message)
+        elif "cells" in message:
+            if message["cells"] is None: message["cells"] = stored
             _files(message["files"])
             ban_imports(message.get("imports", {}))
             errors = {c["id"]: run_cell(c["source"], namespace, f"<{c['id']}>", message["seconds"]) for c in message["cells"]}

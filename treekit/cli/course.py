@@ -125,9 +125,10 @@ def release_command(assignment, course, sources, as_json, students, jobs, prepar
 @click.option("--received", type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"]), metavar="TIME",
               help="When all of them were handed in: 2026-12-04T23:00+01:00.  [default: the files' times]")
 def collect_command(assignment, course, sources, as_json, inbox, received):
-    """Take in the notebooks of the folder INBOX: ID.ipynb, ID/….ipynb, or a zip with one notebook.
+    """Take in the notebooks of the folder INBOX: ID.ipynb, ID/….ipynb, or a zip with one notebook; also by the names that Canvas, Moodle
+    and Blackboard give.
 
-    A notebook of another assignment is refused. Exit code 1 if something was refused.
+    Each file that isn't taken is named with the reason, and the exit code is 1.
     """
     from treekit.classroom.collect import collect_from
     new, refused = collect_from(_course(course, sources, assignment), assignment, Path(inbox), received and received.timestamp())
@@ -176,6 +177,7 @@ def _notes(grades):
         notes += [f"{why}: {exercise}" for why, exercise in stopped.items()]
         banned = ", ".join(f"{b['module']} ({b['cell']}, line {b['line']})" for b in g.get("banned", ()))
         if banned: notes.append(f"banned imports, cells not run: {banned}")
+        if g.get("twice"): notes.append(f"there twice, the last one counts: {', '.join(g['twice'])}")
         if notes: yield printable(f"{g['student']}: {'; '.join(notes)}")
 
 # %% ../../nbs/25_cli/01_course.ipynb #e6b7de2e

@@ -105,7 +105,7 @@ def main():
     \b
     With a model (the key stays in the environment, settings.ini has the profiles):
       treekit reproduce treerare/table1 --profile openai --dry-run
-      treekit reproduce treerare/table1 --profile openai --n 50 --budget 2.50
+      treekit reproduce treerare/table1 --profile openai --n 50 --budget 5
 
     \b
     Exit codes: 0 all well; 1 something failed (a notebook, a question);

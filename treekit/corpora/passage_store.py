@@ -9,13 +9,14 @@ __all__ = ['check_file', 'damaged', 'readable', 'open_for_writing', 'checkpoint_
 import hashlib, itertools, json, sqlite3, threading, time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 from ..config import UsageError
 from ..core.types import Passage
 from .corpus_hash import line
-from .load import read_corpus
+from .load import passage_rows, two_passages
 
 # %% ../../nbs/06_corpora/11_passage_store.ipynb #9d4ec6d6
 def check_file(
@@ -56,8 +57,9 @@ def open_for_writing(
     what: str,
     tables: tuple[str, ...],  # statements that create its tables, one of them `about` with the columns key and value
     source: str,  # description of what is imported
+    rows: str = "passages",  # the table of what is imported
 ) -> sqlite3.Connection:
-    "Open a database for an import. Raises a `UsageError` for one of another kind, version or source."
+    "Open a database for an import; one without a row is begun anew. Raises a `UsageError` for one of another kind, version or source."
     if not path.parent.is_dir(): raise UsageError(f"no folder {str(path.parent)!r} for the {what}")
     new = not path.exists() or not path.stat().st_size  # empty: killed before its first write
     if not new: check_file(path, kind, version, what)
@@ -67,7 +69,12 @@ def open_for_writing(
             pragmas = f"PRAGMA application_id = {kind}", f"PRAGMA user_version = {version}"
             for statement in ("BEGIN IMMEDIATE", *pragmas, *tables): db.execute(statement)
             db.execute("INSERT INTO about VALUES ('source', ?)", (source,))
-    if (was := db.execute("SELECT value FROM about WHERE key = 'source'").fetchone()[0]) != source:
+    was = db.execute("SELECT value FROM about WHERE key = 'source'").fetchone()[0]
+    if was != source and not db.execute(f"SELECT 1 FROM {rows} LIMIT 1").fetchone():
+        db.close()
+        path.unlink()
+        return open_for_writing(path, kind, version, what, tables, source, rows)
+    if was != source:
         db.close()
         raise UsageError(f"{path.name!r} was begun from {was}, not from {source}: give another file, or delete it")
     return db
@@ -90,15 +97,34 @@ def _write(db, last, batch):
         db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", [(n, p.id, p.title, p.text) for n, p in enumerate(batch, last + 1)])
     return last + len(batch)
 
-def _finish(db, path):
-    "Create the index over the ids and the fingerprint."
-    try: db.execute("CREATE UNIQUE INDEX IF NOT EXISTS ids ON passages (id)")
-    except sqlite3.IntegrityError:
-        twice = db.execute("SELECT id FROM passages GROUP BY id HAVING COUNT(*) > 1").fetchone()[0]
-        raise UsageError(f"{path.name!r}: the id {twice!r} stands there twice: give each passage its own, and import anew") from None
-    digest = hashlib.sha256()
-    for row in db.execute("SELECT id, title, text FROM passages ORDER BY number"): digest.update(line(Passage(*row)))
-    with db: db.execute("INSERT OR REPLACE INTO about VALUES ('fingerprint', ?)", (_short(digest),))
+_ONCE = """CREATE TABLE once (number INTEGER PRIMARY KEY, id TEXT, title TEXT, text TEXT);
+INSERT INTO once SELECT ROW_NUMBER() OVER (ORDER BY number), id, title, text FROM passages
+WHERE number IN (SELECT MIN(number) FROM passages GROUP BY id) ORDER BY number; DROP TABLE passages; ALTER TABLE once RENAME TO passages"""
+
+def _deduplicate(db, again):
+    "Leave repeated passages out. Two different ones with one id are a `DataError` that names both places."
+    db.execute("CREATE INDEX all_ids ON passages (id)")
+    other = "SELECT a.id FROM passages a JOIN passages b ON a.id = b.id AND (a.title, a.text) != (b.title, b.text) ORDER BY a.number"
+    if two := db.execute(other).fetchone():
+        first, place = None, "an earlier one"
+        for p, where in again():
+            if p.id == two[0] and first and p != first: raise two_passages(p.id, place, where)
+            if p.id == two[0] and not first: first, place = p, where
+        raise two_passages(two[0], place, "a later passage")
+    for statement in _ONCE.split(";"): db.execute(statement)
+
+def _finish(db, again):
+    "Create the index over the ids and the fingerprint, in one transaction."
+    with db:
+        db.execute("BEGIN IMMEDIATE")
+        before, index = _stored(db), "CREATE UNIQUE INDEX IF NOT EXISTS ids ON passages (id)"
+        try: db.execute(index)
+        except sqlite3.IntegrityError:
+            _deduplicate(db, again)
+            db.execute(index)
+        digest = hashlib.sha256()
+        for row in db.execute("SELECT id, title, text FROM passages ORDER BY number"): digest.update(line(Passage(*row)))
+        db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", [("repeated", before - _stored(db)), ("fingerprint", _short(digest))])
 
 def _short(digest): return digest.hexdigest()[:16]
 
@@ -119,19 +145,20 @@ def checkpoint_log(
 
 # %% ../../nbs/06_corpora/11_passage_store.ipynb #9ede715e
 def import_passages(
-    source: str | Path | Iterable[Passage],  # psgs_w100.tsv or JSONL (plain or .gz); or passages, in a reproducible order
+    source: str | Path | Iterable[Passage],  # a file as for `read_corpus`; or passages, in a reproducible order
     path: str | Path,  # the store
     about: str = "passages",  # description of a `source` that is not a file
     progress: bool = True,
 ) -> "PassageStore":
     "Import passages into a store, or resume. Raises a `UsageError` for a file that is not such a store, or is of another source."
     from tqdm.auto import tqdm
-    path = Path(path)
+    path, again = Path(path), lambda: ()
     if isinstance(source, (str, Path)):
         source = Path(source)
         if not source.is_file(): raise UsageError(
             f"no file at {str(source)!r}: give psgs_w100.tsv, or JSONL with one passage a line (or .gz)")
-        about, source = f"{source.name}, {source.stat().st_size} bytes", read_corpus(source)
+        about, again = f"{source.name}, {source.stat().st_size} bytes", partial(passage_rows, source)
+        source = (p for p, _ in again())
     with readable(path, _KIND), closing(open_for_writing(path, _ID, _VERSION, _KIND, _TABLES, about)) as db:
         if not db.execute("SELECT 1 FROM about WHERE key = 'fingerprint'").fetchone():
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
@@ -141,7 +168,7 @@ def import_passages(
                 while batch := list(itertools.islice(passages, _BATCH)):
                     last = _write(db, last, batch)
                     bar.update(len(batch))
-            _finish(db, path)
+            _finish(db, again)
         checkpoint_log(db, path)
     return PassageStore(path)
 
@@ -161,6 +188,7 @@ class PassageStore:
             raise UsageError(f"{self.path.name!r} is not finished ({self._size:,} passages so far): import from the same "
                              "source again, it goes on")
         self.source = said["source"]  # description of the source
+        self.repeated = said.get("repeated", 0)  # number of equal passages that were left out
         self.fingerprint = said["fingerprint"]  # equal to `corpus_hash`
 
     def __len__(self): return self._size

@@ -6,7 +6,7 @@
 __all__ = ['build', 'TreeStore']
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #1c6a032c
-import bz2, gzip, hashlib, itertools, json, os, sqlite3, threading, zlib
+import hashlib, itertools, json, os, re, sqlite3, threading, zlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -21,6 +21,7 @@ from .html import from_html
 from .markdown import from_markdown
 from .wikitext import from_wikitext
 from .articles import Article
+from .files import encoding_of, open_bytes
 from .passage_store import check_file, checkpoint_log, damaged, open_for_writing, readable
 from ..utils.process_identity import exit_with_parent
 
@@ -66,19 +67,17 @@ def _stored(page, options):
 def _batch(pages, options): return [_stored(p, options) for p in pages]
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #28548d13
-_OPEN = {".bz2": bz2.open, ".gz": gzip.open}
 _LONGEST = 64 << 20  # maximum bytes of a page; MediaWiki allows 2 MiB
+_ENDS = re.compile(rb"(?=<page[ >])|(?<=</page>)")  # some tools write a dump into one line
 
-def _lines(path, at):
-    try:
-        with _OPEN.get(path.suffix, open)(path, "rb") as f:
-            f.seek(at)
-            while line := f.readline(_LONGEST + 1):
-                if len(line) > _LONGEST: raise UsageError(f"{path.name}: a line of more than {_LONGEST >> 20} MB, which no dump has")
-                yield line
-    except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as e:
-        if isinstance(e, OSError) and e.errno: raise  # an error of the disk
-        raise UsageError(f"{path.name} is cut off or damaged ({e}): download it anew, delete the store and build again") from None
+def _lines(path, at, xml=True):
+    with open_bytes(path) as f:
+        if (encoding := encoding_of(head := f.read(4))) not in ("utf-8", "utf-8-sig") or b"\0" in head:
+            raise UsageError(f"{path.name}: not UTF-8 text ({encoding}); convert it to UTF-8")
+        f.seek(at)
+        while line := f.readline(_LONGEST + 1):
+            if len(line) > _LONGEST: raise UsageError(f"{path.name}: a line of more than {_LONGEST >> 20} MB, which no dump has")
+            yield from filter(None, _ENDS.split(line)) if xml and (b"<page" in line or b"</page>" in line) else (line,)
 
 def _pages(source, at):
     "Iterate over the pages from a position, each with the position after it."
@@ -89,13 +88,13 @@ def _pages(source, at):
             yield number, page
         return
     page, size, inside = [], 0, False
-    xml = ".xml" in source.suffixes
-    for line in _lines(source, at):
+    xml = ".xml" in source.name.lower()
+    for line in _lines(source, at, xml):
         at += len(line)
         if not xml:
             if line.strip(): yield at, line
             continue
-        if not inside and line.lstrip().startswith(b"<page>"): inside, page, size = True, [], 0
+        if not inside and line.lstrip().startswith((b"<page>", b"<page ")): inside, page, size = True, [], 0
         if not inside: continue
         if (size := size + len(line)) <= _LONGEST: page.append(line)
         if line.rstrip().endswith(b"</page>"):
@@ -183,8 +182,8 @@ def _source(source, options):
     if isinstance(source, (str, Path)):
         source = Path(source)
         if not source.is_file(): raise UsageError(f"no file {str(source)!r}: give a MediaWiki dump (.xml, .xml.bz2) or articles (.jsonl)")
-        if not {".xml", ".jsonl"} & set(source.suffixes):
-            raise UsageError(f"{source.name!r} is no .xml and no .jsonl (they may end in .bz2 or .gz)")
+        if not {".xml", ".jsonl"} & {s.lower() for s in source.suffixes}:
+            raise UsageError(f"{source.name!r} is no .xml and no .jsonl (they may end in .bz2, .gz, .xz or .zst)")
         about = f"{source.name}, {source.stat().st_size} bytes"
     for option in options: choose("option of a tree store", option, ("tables", "keep"))
     return source, f"{about}, {json.dumps(options, sort_keys=True, default=sorted)}"
@@ -213,7 +212,7 @@ def build(
     source, about = _source(source, options)
     workers = workers or (_cores() if isinstance(source, Path) else 1)
     path = Path(path)
-    with readable(path, _KIND), closing(open_for_writing(path, _ID, _VERSION, _KIND, _TABLES, about)) as db:
+    with readable(path, _KIND), closing(open_for_writing(path, _ID, _VERSION, _KIND, _TABLES, about, "documents")) as db:
         if not db.execute("SELECT 1 FROM about WHERE key = 'fingerprint'").fetchone():
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
             place = db.execute("SELECT value FROM about WHERE key = 'at'").fetchone()[0]
@@ -224,6 +223,10 @@ def build(
                 place = at
                 bar.update(len(results))
             bar.close()
+            if isinstance(source, Path) and not db.execute("SELECT 1 FROM documents LIMIT 1").fetchone():
+                skipped = ", ".join(f"{n:,} {reason}" for reason, n in db.execute("SELECT * FROM counts ORDER BY reason"))
+                raise UsageError(f"no document in {source.name!r} ({skipped or 'no page was found'}): "
+                                 "give a MediaWiki dump or articles in JSON Lines")
             db.execute("INSERT INTO about VALUES ('fingerprint', ?)", (_fingerprint(db),))
         checkpoint_log(db, path)
     return TreeStore(path)

@@ -216,12 +216,12 @@ def f1_of_answer(row: Row) -> float:
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #85f97bbf
 def scored_cells(
     results: Results,
-    average: str = "AVG",  # name of the mean over the data sets; empty: none
+    average: str = "AVG",  # name of the mean over the three data sets, if all were run; empty: none
     answer: bool = True,  # also the answer's F1, which is not in the paper
     methods: dict = {},  # name -> method, of the run, to mark those with `scorer=guess`
 ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high, and perhaps a reason not to compare
     "Covered EM, F1 of the facts, and in percent F1 of the answer."
-    average = average if len({r.dataset for r in results.rows}) > 1 else ""
+    average = average if {r.dataset for r in results.rows} >= set(SETS) else ""
     rows = (results.score(covered, average=average, name="EM (covered)")
             + results.score(facts_f1, average=average, name="F1 (facts)"))
     own = results.score(f1_of_answer, average=average, name="F1 (answer)") if answer else []
