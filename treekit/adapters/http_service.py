@@ -15,7 +15,7 @@ from .proxy import model_server
 from ..config import UsageError, missing_library
 from ..core.fingerprints import fingerprint
 from ..core.prompts import CallFailed, canonical_endpoint
-from ..llm.openai_client import LONGEST_BODY, certificates
+from ..llm.openai_client import LONGEST_BODY, certificates, is_loopback, limit_body
 
 # %% ../../nbs/17_adapters/05_http_service.ipynb #1f6f7c5e
 def _version(url):
@@ -53,7 +53,8 @@ def service_method(
     shown = canonical_endpoint(url)
     host = urlsplit(shown).netloc
     async def answer(question: str, context: PipelineContext) -> dict:
-        async with model_server(context) as server, httpx2.AsyncClient(timeout=timeout, verify=certificates()) as client:
+        async with model_server(context) as server, httpx2.AsyncClient(
+                timeout=timeout, verify=certificates(), trust_env=not is_loopback(url), event_hooks=dict(response=[limit_body])) as client:
             given = dict(base_url=server.base_url, api_key=server.api_key, model=server.model)
             return await _post(client, url, host, dict(question=question, lang=context.lang) | given)
     version = _version(url)

@@ -16,8 +16,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
-from ..utils.sanitize import without_secrets
-from ..llm.openai_client import scores_texts
+from ..utils.sanitize import printable, without_secrets
+from ..llm.openai_client import is_loopback, scores_texts, without_key
 from .catalog import FIELDS, inventory
 from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
@@ -204,16 +204,18 @@ def _asked(profile, path, body=None, patience=5):
     headers = ({"Authorization": f"Bearer {key}"} if key else {}) | named | ({"Content-Type": "application/json"} if body else {})
     try:
         request = urllib.request.Request(url, headers=headers, data=json.dumps(body).encode() if body else None)
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=patience) as reply: found = json.loads(reply.read(1 << 24))
+        direct = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
+        with urllib.request.build_opener(_NoRedirect, *direct).open(request, timeout=patience) as reply: raw = reply.read(1 << 24)
+        found = json.loads(without_key(raw.decode("utf-8", "replace"), key))
         if not isinstance(found, dict): raise ValueError("its answer is no JSON object")
         return found
     except urllib.error.HTTPError as e:
         if 300 <= e.code < 400:
             where = urlsplit(urljoin(url, e.headers.get("Location", "")))
-            raise UsageError(f"{without_secrets(profile.endpoint)} redirects to {where.scheme}://{where.hostname}: "
+            raise UsageError(f"{without_secrets(profile.endpoint)} redirects to {where.scheme}://{without_key(printable(where.hostname), key)}: "
                              "name the address that answers, "
                              "since a key follows no redirect") from None
-        raise UsageError(f"{without_secrets(profile.endpoint)} answers with {e.code} {e.reason}") from None
+        raise UsageError(f"{without_secrets(profile.endpoint)} answers with {e.code} {without_key(printable(e.reason), key)}") from None
     except (OSError, ValueError, http.client.HTTPException) as e:
         raise UsageError(without_secrets(f"{profile.endpoint} doesn't answer: {getattr(e, 'reason', e)}")) from None
 

@@ -4,16 +4,17 @@
 
 # %% auto #0
 __all__ = ['LONGEST_BODY', 'PROFILE_SETTINGS', 'CHARGED_FAILURES', 'call_failed', 'status_failed', 'split_thinking', 'parse_body',
-           'scoring_unsupported', 'scores_texts', 'certificates', 'ServerConnection', 'NeverReached', 'OpenAIClient']
+           'scoring_unsupported', 'scores_texts', 'limit_body', 'without_key', 'is_loopback', 'certificates',
+           'ServerConnection', 'NeverReached', 'OpenAIClient']
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
-import asyncio, functools, itertools, json, math, random, re, time
+import asyncio, contextvars, functools, itertools, json, math, random, re, time
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, request_defaults, run_options
+from urllib.parse import quote, urljoin, urlsplit
+from ..config import UsageError, request_defaults, run_options, variable
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
@@ -49,7 +50,12 @@ def call_failed(
 
 def _connection_failed(error, host, endpoint):
     if isinstance(error.__cause__, CallFailed): return error.__cause__
-    cause, look = type(error.__cause__).__name__, "look at its log, or try again"
+    cause, look, text = type(error.__cause__).__name__, "look at its log, or try again", str(error.__cause__)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        why = printable(text.rpartition("failed:")[2].partition("(_ssl")[0])
+        return CallFailed("unreachable", f"the certificate of {host} is not trusted: {why}",
+                          "set SSL_CERT_FILE to the certificate of its authority", again=False)
+    if "SSL" in text: return CallFailed("unreachable", f"{host} speaks no TLS", f"write http://{host} if it has none", again=False)
     if cause in ("ConnectError", "UnsupportedProtocol"):
         todo = f"check the network, and that a server runs there: curl {endpoint}/models"
         return CallFailed("unreachable", f"no connection to {host}", todo)
@@ -66,7 +72,7 @@ def status_failed(
 ) -> CallFailed:
     "Failure of a request that a server answered with an error, as a single request or in a batch."
     body = said if isinstance(said, dict) else {}
-    message = str(body.get("message") or said or "").strip()[:300] or "nothing more"
+    message = printable(body.get("message") or said or "")[:300] or "nothing more"
     what = f"{urlsplit(endpoint).netloc} answered {status}: {message}"
     if status == 429:
         spent = body.get("code") == "insufficient_quota"
@@ -142,7 +148,7 @@ def _read_choices(data, request, latency):
         tokens = _object(choice, "logprobs").get("content") if request.logprobs else ()
         logprobs = logprob_pairs((t["token"], t["logprob"]) for t in tokens) if isinstance(tokens, list) else None
         completions.append(sound_completion(dict(text=text, latency=latency, finish=finish, thinking=thinking,
-                                                 logprobs=logprobs, model=data.get("model"), note="; ".join(_oddities(text, finish)))))
+                                                 logprobs=logprobs, model=printable(m) if isinstance(m := data.get("model"), str) else m, note="; ".join(_oddities(text, finish)))))
     usage = _object(data, "usage")
     cached = _object(usage, "prompt_tokens_details").get("cached_tokens") or 0
     written, hidden = _written(usage)
@@ -291,22 +297,61 @@ def _body_text(response):
 # %% ../../nbs/05_llm/00_openai_client.ipynb #a06024f1
 LONGEST_BODY = 64 << 20  # bytes of a body, decompressed
 
-async def _limit_body(response):
+_ATTEMPT = contextvars.ContextVar("attempt", default=None)  # of the running task: whether it was sent, and its longest body
+
+async def limit_body(response):
     "Hook that reads a body and refuses one that is too long."
-    parts, size = [], 0
+    parts, size, most = [], 0, (_ATTEMPT.get() or {}).get("most", LONGEST_BODY)
     async for part in response.aiter_bytes():
         parts.append(part)
-        if (size := size + len(part)) > LONGEST_BODY:
-            raise CallFailed("malformed", f"the answer has more than {LONGEST_BODY >> 20} MB",
+        if (size := size + len(part)) > most:
+            raise CallFailed("malformed", f"the answer has more than {most >> 20} MB, which max_tokens doesn't allow",
                              "check that the endpoint is an OpenAI-compatible API", again=False)
     response._content = b"".join(parts)  # as `aread` does
+
+async def _note_sending(request):
+    "Hook that notes when a request begins to be sent: until then nothing can be charged."
+    if (attempt := _ATTEMPT.get()) is None: return
+    attempt["sent"] = False
+    async def trace(event, info):
+        if event.endswith("send_request_headers.started"): attempt["sent"] = True
+    request.extensions["trace"] = trace
+
+def without_key(
+    text: str,
+    key: str | None,
+) -> str:
+    "Text without an API key, also where it is escaped as in JSON or in a URL. Short words such as EMPTY or ollama are no keys."
+    if not key or not (len(key) >= 16 or len(key) >= 7 and (key.startswith("sk-") or any(map(str.isdigit, key)))): return text
+    def plain(m): return c if (c := chr(int(m[1], 16))) in key else m[0]
+    if "\\" in text: text = re.sub(r"\\u([0-9a-fA-F]{4})", plain, text).replace("\\/", "/")
+    return re.sub("|".join(map(re.escape, dict.fromkeys((key, quote(key, safe=""))))), "…", text, flags=re.I)
+
+def _hide_key(key):
+    "Hooks that remove an echoed API key from a response: from its head, and from its body."
+    async def head(response):
+        response.headers = type(response.headers)([(k, without_key(v, key).replace("…", "")) for k, v in response.headers.items()])
+        reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+        response.extensions["reason_phrase"] = without_key(reason, key).encode("ascii", "replace")
+    async def body(response):
+        text = response._content.decode("utf-8", "surrogateescape")
+        if (hidden := without_key(text, key)) != text: response._content = hidden.encode("utf-8", "surrogateescape")
+    return head, body
+
+def is_loopback(url: str) -> bool:
+    "Whether a URL names this machine: no proxy is between."
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1", "0.0.0.0") or host.startswith("127.") or host.endswith(".localhost")
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #3ed175cb
 @functools.cache
 def certificates():
     "TLS context, created once: that takes longer than everything else in a client."
     import httpx2
-    return httpx2.create_ssl_context()
+    try: return httpx2.create_ssl_context()
+    except OSError:
+        name = "SSL_CERT_FILE" if variable("SSL_CERT_FILE") else "SSL_CERT_DIR"
+        raise UsageError(f"the certificates that {name} names can't be read: correct it, or unset it") from None
 
 class ServerConnection:
     "HTTP connections to one server, with a connection pool for each event loop."
@@ -324,14 +369,21 @@ class ServerConnection:
         self.without_key = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # keep-alive of 4 s: servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            hooks = dict(response=[note_response, _refuse_redirect, _limit_body])
-            http_client = openai.DefaultAsyncHttpxClient(verify=certificates(), limits=limits, event_hooks=hooks)
+            head, body = _hide_key(key)
+            hooks = dict(request=[_note_sending], response=[note_response, head, _refuse_redirect, limit_body, body])
+            local = is_loopback(endpoint)
+            tls = certificates() if endpoint.startswith("https") or not local else False
+            http_client = openai.DefaultAsyncHttpxClient(verify=tls, limits=limits, event_hooks=hooks, trust_env=not local)
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not is_openai: client.organization = client.project = None  # the environment's are OpenAI's
             return client
         try: ready = [connect()]  # now, so that the first call doesn't wait for it
         except httpx2.InvalidURL as e: raise UsageError(f"the endpoint should be a URL such as http://localhost:8000/v1 ({e})") from None
+        except (ImportError, ValueError):
+            names = [n for n in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY") for n in (n, n.lower()) if "://" in variable(n)]
+            if not names: raise
+            raise UsageError(f"the proxy in {names[0]} can't be used: pip install socksio (for socks5), name an http proxy, or unset it") from None
         self.client = PerLoop(lambda: ready.pop() if ready else connect())  # the running event loop's `AsyncOpenAI`
 
     async def get(self, path: str) -> str:
@@ -470,13 +522,18 @@ class OpenAIClient:
     async def attempt(self, path: str, body: dict, request: Request, read):
         "One attempt at a request. A charged failure is reported to `request.on_charge`."
         began, sent = time.perf_counter(), self.sent(body)
+        attempt = dict(sent=True, most=(4 << 20) + 1024 * request.n * body["max_tokens"] + 64 * len(request.text))
+        _ATTEMPT.set(attempt)
         try:
             async with asyncio.timeout(self.timeout): text = await self.connection.post(path, sent)
             return read(text, time.perf_counter() - began)
         except UsageError: raise
         except Exception as e: failed = call_failed(e, self.endpoint, self.timeout)
         if self.wants_other_limit(failed, sent): return await self.attempt(path, body, request, read)
-        self.report_charge(failed, body, request)
+        if attempt["sent"]: self.report_charge(failed, body, request)
+        elif failed.kind == "timeout":
+            failed = CallFailed("unreachable", f"no connection to {urlsplit(self.endpoint).netloc} within {self.timeout:g} s",
+                                "check the network, and a proxy in the environment")
         raise failed from None
 
     def report_charge(self, failed: CallFailed, body: dict, request: Request):
