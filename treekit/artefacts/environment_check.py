@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ..config import Profile, UsageError, choose, root, run_options, variable, work_dir
+from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
 from ..llm.openai_client import is_loopback, scores_texts, without_key
@@ -57,7 +57,7 @@ def checks(
         yield "frozen", None, said, f"treekit reproduce makes {folder.name}'s tables again; data/margins.toml has the frozen hash"
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
-    if not profile.offline and profile.endpoint != "trained": yield _price(profile)
+    if profile.served: yield _price(profile)
     if profile.wiki == "wikipedia" and not profile.offline:
         what, works, *more = _checked("Wikipedia", lambda: need_network("https://en.wikipedia.org", "wiki = wikipedia"),
                                       "--set wiki=corpus, or a network")
@@ -231,6 +231,9 @@ def _apart(url):
 def _model(profile):
     "Check the server's model list; the offline model has no requirements."
     if profile.offline: return f"{profile.model}, needs no server"
+    if profile.endpoint == "local":
+        from treekit.llm.local_client import model_source
+        return f"weights on this machine, {model_source(profile.model)[1]}"
     if profile.endpoint == "trained":
         return f"trained by the kit, needs no server; it stands beside another: --set navigator={profile.name}"
     _listed(profile)
@@ -296,7 +299,7 @@ def _index(name):
     if Path(name).is_dir():
         if any(Path(name).glob("segments_*")): return ""
         return f"index: no Lucene index in the folder {Path(name).name!r}: give the one with its segments_… file, or a name of Pyserini's"
-    cache = Path(variable("PYSERINI_CACHE") or Path.home() / ".cache" / "pyserini", "indexes")
+    cache = Path(variable("PYSERINI_CACHE") or (home_dir() or Path()) / ".cache" / "pyserini", "indexes")
     if any(cache.glob(f"*{name}*")): return ""
     if "/" in name or name.startswith("."):
         return f"index: no folder {Path(name).name!r}: build it, or give the name of one of Pyserini's (wikipedia-dpr-100w)"
@@ -364,7 +367,7 @@ def profile_resources(
     if profile.entities: yield "entities", "parser", profile.entities
     for judge in ("qa_judge", "nli_judge", "mauve_model"):
         if (model := getattr(profile, judge)) != "offline": yield judge, "weights", model
-    if profile.offline or profile.endpoint == "trained": return
+    if not profile.served: return
     if sets.get("scorer") != "guess": yield "log-probabilities", "echo", profile.endpoint
     from treekit.baselines.chainrag import ChainRAG
     if ranks := sets.get("reranker", ChainRAG().reranker): yield "reranker", "weights", ranks
@@ -401,7 +404,7 @@ def _named(profile, paper, sets={}):
         yield row(what, lacking(dict(kind=kind, name=name), profile) or _unechoed(profile, kind), without_secrets(name))
     if paper and not profile.offline: yield from _weights_of_rows(paper)
     if used("documents"): yield row("documents", _documents(profile), profile.documents or profile.data)
-    if not profile.offline and profile.endpoint != "trained": yield _context(profile, paper)
+    if profile.served: yield _context(profile, paper)
 
 def _weights_of_rows(paper):
     "Checks of weights that single rows need; a run of other tables doesn't."
@@ -487,7 +490,7 @@ def check_access(profile: Profile):
     if profile.offline or run_options().cassette: return
     profile.key()
     need_locks(store_path(profile).parent)
-    if profile.budget is not None and profile.endpoint != "trained" and (said := _price(profile))[1] is False:
+    if profile.budget is not None and profile.served and (said := _price(profile))[1] is False:
         raise UsageError(f"the budget of ${profile.budget:g} needs the price of model {profile.model!r}: {said[3]}")
 
 def preflight(

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ..config import (
-    USER_VARIABLES, RunOptions, UsageError, child_environment, choose, is_unset, kit_path, load_profile, missing_library, root,
+    USER_VARIABLES, RunOptions, UsageError, child_environment, choose, home_dir, is_unset, kit_path, load_profile, missing_library, root,
     run_options, variable, work_dir)
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
@@ -169,11 +169,13 @@ def _papermill():
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, kernels, turn, env=None, log=None, start_timeout=60, server=None, **kwargs):
-            with tempfile.TemporaryDirectory() as sockets:
+            near = tempfile.gettempdir()  # the path of a socket has at most 107 bytes
+            with tempfile.TemporaryDirectory(dir=near if len(os.fsencode(near)) < 60 or not os.path.isdir("/tmp") else "/tmp") as sockets:
                 config = Config(KernelManager=dict(transport="ipc", ip=f"{sockets}/kernel"))
                 warm = dict(kernel_manager_class=manager(server)) if server else {}
                 client = Client(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None,
-                                iopub_timeout=600, config=config, **warm)  # output of a busy kernel may arrive late
+                                iopub_timeout=600, config=config, extra_arguments=_NO_MODULES_OF_FOLDER,
+                                **warm)  # output of a busy kernel may arrive late
                 client.turn = turn
                 kernels.append(client)
                 with _written_at_the_end(nb_man): return client.execute(env=env, stderr=log)  # output of the kernel's process
@@ -189,6 +191,7 @@ def _papermill():
     return papermill
 
 _CLEAN = "treekit:"  # prefix of the paths that this handler writes
+_NO_MODULES_OF_FOLDER = ["--IPKernelApp.ignore_cwd=True"]  # a kernel's working folder isn't searched for modules
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #3b7dee11
 def _interrupt(kernels):
@@ -207,7 +210,7 @@ def _folders():
     options = run_options()
     places = {USER_VARIABLES[name]: getattr(options, name) for name in ("home", "store_file")} | {name: variable(name) for name in _PLACES}
     found = {str(Path(place)): name for name, place in places.items() if place and os.path.isabs(place)}
-    found |= {sys.base_prefix: "PYTHON", sys.prefix: "PYTHON", tempfile.gettempdir(): "TMP", str(Path.home()): "~",
+    found |= {sys.base_prefix: "PYTHON", sys.prefix: "PYTHON", tempfile.gettempdir(): "TMP", str(home_dir() or ""): "~",
               str(work_dir()): ".treekit", str(root()): ".", str(Path.cwd()): "."}
     found |= {str(Path(folder).resolve()): short for folder, short in found.items()}
     return sorted(((f, s) for f, s in found.items() if f.strip("/\\")), key=lambda pair: -len(pair[0]))
@@ -250,7 +253,8 @@ def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(target.with_suffix(".log"), "w") as log:
-            pm.execute_notebook(task.notebook, f"{_CLEAN}{target}", task.parameters, engine_name="treekit", progress_bar=False,
+            source, place = (str(p).replace("{", "{{").replace("}", "}}") for p in (task.notebook, target))  # papermill fills in fields
+            pm.execute_notebook(source, f"{_CLEAN}{place}", task.parameters, engine_name="treekit", progress_bar=False,
                                 kernels=kernels, turn=begun, log=log, server=server, env=env)
     except CancelledError: raise
     except pm.PapermillExecutionError as e: task.exception, (task.code, task.error) = e.ename, _what(e.ename, e.evalue)

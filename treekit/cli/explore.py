@@ -7,6 +7,7 @@ __all__ = ['explore_command']
 
 # %% ../../nbs/25_cli/00_explore.ipynb #b4b12b31
 import json, os, sys, time, webbrowser
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import shorten
 
@@ -54,8 +55,25 @@ def explore_command(run, other, page, notes, listing, profile, port, no_browser,
     from treekit.explorer.server import ServedExplorer
     served = ServedExplorer(ExplorerAPI(store, forks=True), port, *names)
     click.echo(json.dumps(dict(address=served.address)) if as_json else f"open {served.address}\n(end with Ctrl-C)")
-    if not as_json and not no_browser and _has_display(): webbrowser.open(served.address)
-    served.forever()
+    with served:
+        if as_json or no_browser or not _has_display():
+            return served.forever()
+        with _redirect(served.address) as file:
+            webbrowser.open(file.as_uri())
+            served.forever()
+
+@contextmanager
+def _redirect(address):
+    "File that only this user can read and that leads to the address: a browser's command line, with the address in it, is for all to see."
+    from treekit.config import work_dir
+    file = work_dir("explorer") / f"open-{os.getpid()}.html"
+    file.unlink(missing_ok=True)
+    with open(file, "x", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as f:
+        f.write(f'<!DOCTYPE html><meta http-equiv="refresh" content="0;url={address}"><a href="{address}">Explorer</a>')
+    try:
+        yield file
+    finally:
+        file.unlink(missing_ok=True)
 
 def _example_if_empty(profile):
     "Make an example run in a folder where nothing was run yet."

@@ -30,7 +30,8 @@ def _fail(line, code):
 SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
     "Run": dict(reproduce="Regenerate tables and figures", ask="Answer one question and show its tree",
                 compare="Compare your pipeline with papers' methods", init="Make a working folder, or a paper's package"),
-    "Check": dict(doctor="Check the environment, list what is missing", estimate="Calls, tokens and money of a run",
+    "Check": dict(doctor="Check the environment, list what is missing", trust="Trust a folder, or bind a key to a server",
+                  estimate="Calls, tokens and money of a run",
                   requirements="Requirements for verdicts on a paper's tables"),
     "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, tested on a run",
                     explore="Walk through a run's trees in the browser"),
@@ -536,6 +537,7 @@ from .corpus import corpus_command
 from .course import course_command
 from .handout import init_command, pack_command
 from .explore import explore_command
+from .trust import trust_command
 from .export import export_runs_command
 from .report import report_command, verify_command
 from .requirements import requirements_command
@@ -544,7 +546,7 @@ from .train import train_command
 from ..artefacts.multiprocess import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, docs_command, course_command,
-       init_command, store_command, bulk_command, corpus_command, train_command, compare_command)
+       init_command, store_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..config import UsageError
 from .files import split_name
-from .formats import DataError, decoded, dialect_of, is_unanswerable, QUESTION_FIELDS
+from .formats import DataError, decoded, dialect_of, is_unanswerable, QUESTION_FIELDS, TEXT_FIELDS
 from .load import dataset_of, distinct, Files, passage_rows, question_records, split_of
 
 # %% ../../nbs/06_corpora/18_checking.ipynb #c4ec5004
@@ -79,7 +79,7 @@ def _passages(path):
 def _holds_questions(path):
     "Whether the first record of a file has a question."
     if split_name(path)[1] == ".txt": return True
-    record = next((r for r, _ in question_records(path, split_of(split_name(path)[0]))), None)
+    record = next((r for r, _ in question_records(path, split_of(split_name(path)[0]), frozenset(TEXT_FIELDS))), None)
     return isinstance(record, dict) and bool(record.keys() & {*QUESTION_FIELDS})
 
 def _file(path, alone):

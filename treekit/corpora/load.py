@@ -50,12 +50,13 @@ def _korquad_questions(record, where):
 def question_records(
     path: Path,
     split: str = "dev",  # of a file that has several
+    columns: frozenset = frozenset(),  # further names of columns by which a table's first line is known
 ) -> Iterator[tuple]:  # record, where
     "(record, where) for each record of a file of questions, or of a query log."
     if split_name(path)[1] == ".txt":
         yield from _query_log(path)
         return
-    known = frozenset((*QUESTION_FIELDS, *ANSWER_FIELDS))
+    known = columns | {*QUESTION_FIELDS, *ANSWER_FIELDS}
     for record, where in read_records(path, lambda data, where: _listed(data, where, split), known):
         if _is_page(record): yield from _korquad_questions(record, where)
         else: yield record, where

@@ -225,7 +225,7 @@ def chat_for(
     profile: Profile,  # model, endpoint, limits
     role: str = "",  # "router" or "navigator"; empty: the answering model
 ):  # an LLM client
-    "Create the LLM client of a profile: an offline model, a trained one (a tiny one is trained now), or a client for its endpoint."
+    "Create the LLM client of a profile: an offline model, a trained one, one on this machine, or a client for its endpoint."
     if profile.endpoint == "trained":
         from treekit.utils.model_files import trained_folder
         from treekit.training.search_r1 import answering
@@ -244,7 +244,8 @@ def chat_for(
     if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
         return ReplayClient.without_store(profile)
-    if profile.batch: from treekit.llm.batch_client import BatchClient as Client
+    if profile.endpoint == "local": from treekit.llm.local_client import LocalClient as Client
+    elif profile.batch: from treekit.llm.batch_client import BatchClient as Client
     else: from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
 

@@ -145,11 +145,10 @@ class ServedExplorer:
         await server.close_all_connections()
 
     def forever(self):
-        "Serve until interrupted."
-        with self:
-            try:
-                while self.thread.is_alive(): self.thread.join(1)
-            except KeyboardInterrupt: pass
+        "Wait until interrupted."
+        try:
+            while self.thread.is_alive(): self.thread.join(1)
+        except KeyboardInterrupt: pass
 
     def __enter__(self):
         ready = threading.Event()

@@ -61,6 +61,7 @@ def house_style():
     "Set matplotlib's defaults, which seaborn uses too: sizes, palette, markers, line styles, deterministic files."
     import matplotlib as mpl
     from cycler import cycler
+    mpl.rcdefaults()  # without those of the user's matplotlibrc
     mpl.rcParams.update({
         "figure.figsize": (COLUMN, 2.4), "figure.dpi": 110, "savefig.dpi": 220, "figure.constrained_layout.use": True,
         "font.family": fonts(), "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7,

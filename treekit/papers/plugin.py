@@ -8,7 +8,7 @@ __all__ = ['PASSAGE_TOKENS', 'SHARED', 'GROUP', 'resolve', 'module_of', 'Trainin
            'broken_references', 'paper_of', 'unregistered']
 
 # %% ../../nbs/17_papers/00_plugin.ipynb #2e9b1a37
-import csv, functools, importlib, re
+import contextlib, csv, functools, importlib, re, sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, distributions
@@ -187,9 +187,13 @@ def _discovered() -> tuple[dict[str, Paper], list[BrokenPaper]]:
 def _loaded(point: EntryPoint):
     "(descriptor, what is wrong with it) of an entry point."
     try:
-        paper = point.load()
+        with contextlib.redirect_stdout(sys.stderr):  # what it prints would be in the middle of a command's JSON
+            paper = point.load()
         return paper, check_descriptor(paper, point.name)
-    except (Exception, SystemExit) as e: return None, _line(e)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        return None, _line(e)
 
 def _line(error): return " ".join(f"{type(error).__name__}: {error}".split())
 

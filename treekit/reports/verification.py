@@ -74,7 +74,7 @@ def kit_differences(
     return found, notes
 
 # %% ../../nbs/23_reports/05_verification.ipynb #0f26bc62
-_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "JAVA_HOME", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
+_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "JAVA_HOME", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONSAFEPATH")
 
 def clean_environment(
     home: Path,  # an empty folder
