@@ -27,7 +27,8 @@ def test_an_echoed_key_is_hidden_in_every_field(server, form):
     server.script(faults=[dict(kind="raw", headers=[f"x-echo: {KEY}"], body=text.replace("MARK", form))])
     [got] = ask(server.url)
     assert "canary" not in repr(got).lower() and got.text.startswith("a ")
-    server.script(faults=[dict(kind="raw", status=400, headers=[], body=json.dumps(dict(error=dict(message="x" * 290 + "MARK"))).replace("MARK", form))])
+    refusal = json.dumps(dict(error=dict(message="x" * 290 + "MARK"))).replace("MARK", form)
+    server.script(faults=[dict(kind="raw", status=400, headers=[], body=refusal)])
     with pytest.raises(CallFailed) as failed: ask(server.url)
     assert "canary" not in str(failed.value).lower() and "sk-" not in str(failed.value)
 
@@ -36,7 +37,8 @@ def test_placeholders_are_no_keys():
     for word in ("EMPTY", "ollama", "lm-studio", "none"): assert without_key(f"{word} said {word}", word) == f"{word} said {word}"
 
 
-@pytest.mark.parametrize("name, value", [("HTTP_PROXY", "http://127.0.0.1:9"), ("ALL_PROXY", "socks5://127.0.0.1:9"), ("all_proxy", "socks4://127.0.0.1:9")])
+@pytest.mark.parametrize("name, value", [("HTTP_PROXY", "http://127.0.0.1:9"), ("ALL_PROXY", "socks5://127.0.0.1:9"),
+                                         ("all_proxy", "socks4://127.0.0.1:9")])
 def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     assert ask(server.url)[0].text

@@ -29,14 +29,16 @@ def test_thinking_in_any_known_mark_is_apart(mark):
     assert said.strip() == RIGHT and WRONG in thought and not reply_oddities(said)
 
 
-@pytest.mark.parametrize("text", ["<search>Mira Venn</search>", "<answer>Mira Venn</answer>", "<|begin_of_query|>Venn<|end_of_query|>", "(\"entity\"<|>Venn)<|COMPLETE|>",
+@pytest.mark.parametrize("text", ["<search>Mira Venn</search>", "<answer>Mira Venn</answer>", "<|begin_of_query|>Venn<|end_of_query|>",
+                                  "(\"entity\"<|>Venn)<|COMPLETE|>",
                                   "\\boxed{Venn}", "[OMITTED] is the word", "The tag <think> opens a thought.", "final: Venn"])
 def test_the_papers_own_tags_stay(text):
     assert without_thinking(text) == (text, "") and not reply_oddities(text)
 
 
 @pytest.mark.parametrize("text, finish, note", [
-    ("Venn<|im_end|>", "stop", "im_end"), ("Venn</s>", "stop", "</s>"), ("Venn<|eot_id|>", "stop", "eot_id"), ("Venn<end_of_turn>", "stop", "end_of"),
+    ("Venn<|im_end|>", "stop", "im_end"), ("Venn</s>", "stop", "</s>"), ("Venn<|eot_id|>", "stop", "eot_id"),
+    ("Venn<end_of_turn>", "stop", "end_of"),
     ("[INST] Venn", "stop", "INST"), ("<scratchpad>Tarsk</scratchpad>Venn", "stop", "unknown block"),
     ("[PONDER]Tarsk[/PONDER]Venn", "stop", "unknown block"), ("Venn", "novel", "finish_reason novel")])
 def test_what_is_unknown_is_noted(text, finish, note):
@@ -68,6 +70,7 @@ def test_streams_are_refused_and_named(server):
     with pytest.raises(CallFailed, match="streams its answer"): _completions('data: {"choices": []}\n\n', REQUEST, 0.1)
 
 
-@pytest.mark.parametrize("said, advice", [("max_tokens must be at least 16", "raise max_tokens"), ("max_tokens is too small", "raise max_tokens"),
+@pytest.mark.parametrize("said, advice", [("max_tokens must be at least 16", "raise max_tokens"),
+                                          ("max_tokens is too small", "raise max_tokens"),
                                           ("max_tokens is too large: 9999", "lower max_tokens")])
 def test_the_advice_on_max_tokens_goes_the_right_way(said, advice): assert _refusal(400, said, "e")[1].startswith(advice)

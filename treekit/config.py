@@ -453,8 +453,8 @@ class Profile:
         check_key(self.api_key_env, self.endpoint)
         if value := variable(self.api_key_env):
             if value.strip() == value and value.isascii() and value.isprintable(): return value
-            raise UsageError(f"the API key in {self.api_key_env} has a line break, a blank around it, or a character that no header can have: "
-                             "set it again")
+            raise UsageError(f"the API key in {self.api_key_env} has a line break, a blank around it, or a character that no header "
+                             "can have: set it again")
         raise UsageError(f"profile {self.name!r} needs a key: set the environment variable {self.api_key_env}; "
                          "the profile 'offline' needs none")
 

@@ -212,7 +212,8 @@ def _asked(profile, path, body=None, patience=5):
     except urllib.error.HTTPError as e:
         if 300 <= e.code < 400:
             where = urlsplit(urljoin(url, e.headers.get("Location", "")))
-            raise UsageError(f"{without_secrets(profile.endpoint)} redirects to {where.scheme}://{without_key(printable(where.hostname), key)}: "
+            there = without_key(printable(where.hostname), key)
+            raise UsageError(f"{without_secrets(profile.endpoint)} redirects to {where.scheme}://{there}: "
                              "name the address that answers, "
                              "since a key follows no redirect") from None
         raise UsageError(f"{without_secrets(profile.endpoint)} answers with {e.code} {without_key(printable(e.reason), key)}") from None

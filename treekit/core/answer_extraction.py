@@ -14,12 +14,15 @@ from .json_extraction import found_field, found_object
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #718d7e68
 _NAMES = r"(?:seed:|ant:)?(?:think|thinking|thoughts?|reasoning)"
 _TAG = re.compile(  # group 1 or 2: it closes
-    rf"<\s*+(/?)\s*+{_NAMES}\s*+>|\[/?THINK\]|◁/?think▷|<\|(?:begin|end)_of_thought\|>|<\|(?:START|END)_THINKING\|>|(\\end\{{think\}})", re.I)
+    rf"<\s*+(/?)\s*+{_NAMES}\s*+>|\[/?THINK\]|◁/?think▷|"
+    r"<\|(?:begin|end)_of_thought\|>|<\|(?:START|END)_THINKING\|>|(\\end\{think\})", re.I)
 _FINAL = re.compile(  # what begins a final answer after thinking that has no closing tag of its own
-    r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|^\[BEGIN FINAL RESPONSE\]|\Aanalysis(?=[\sA-Z])[\s\S]*?assistant\s?final", re.M)
+    r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|^\[BEGIN FINAL RESPONSE\]|"
+    r"\Aanalysis(?=[\sA-Z])[\s\S]*?assistant\s?final", re.M)
 _HARMONY = re.compile(r"\A\s*(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary)\b[^<]*<\|message\|>")
 _AROUND = re.compile(  # marks around a final answer
-    r"\A\s*<\|(?:begin_of_solution|START_RESPONSE)\|>|(?:<\|(?:end_of_solution|END_RESPONSE|end|return)\|>|\[END FINAL RESPONSE\])(?:\s*<\|end\|>)?\s*\Z")
+    r"\A\s*<\|(?:begin_of_solution|START_RESPONSE)\|>|"
+    r"(?:<\|(?:end_of_solution|END_RESPONSE|end|return)\|>|\[END FINAL RESPONSE\])(?:\s*<\|end\|>)?\s*\Z")
 _ACTS = re.compile(r"<\s*(?:answer|search)\s*>|<\|begin_of_query\|>", re.I)
 _SAYS = re.compile(r"^[ \t>*_#-]*final(?:[ \t]answer)?[ \t*_]*[:：]|\\boxed\{", re.I | re.M)
 
@@ -68,7 +71,8 @@ def _first_thinking(text):
 
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #5a0dd111
 _SPECIAL = re.compile(  # tokens of a chat template; those of prompts (<|begin_of_query|>, <|COMPLETE|>) are not
-    r"<\|(?!\w*(?:query|search|documents?|passages?|complete|COMPLETE))\w{2,40}\|>|</?s>|<(?:eos|bos|pad|unk|end_of_turn|start_of_turn)>|\[/?INST\]|<｜[^｜>]{1,40}｜>")
+    r"<\|(?!\w*(?:query|search|documents?|passages?|complete|COMPLETE))\w{2,40}\|>|</?s>|"
+    r"<(?:eos|bos|pad|unk|end_of_turn|start_of_turn)>|\[/?INST\]|<｜[^｜>]{1,40}｜>")
 _BLOCK = re.compile(r"\A\s*(?:<([A-Za-z][\w:|-]{0,30})>|\[([A-Z]{4,20})\]|◁(\w{1,20})▷)")
 _OWN_TAGS = frozenset("answer search information query final result document documents passage b i em strong p sub sup br".split())
 

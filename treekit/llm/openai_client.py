@@ -148,7 +148,8 @@ def _read_choices(data, request, latency):
         tokens = _object(choice, "logprobs").get("content") if request.logprobs else ()
         logprobs = logprob_pairs((t["token"], t["logprob"]) for t in tokens) if isinstance(tokens, list) else None
         completions.append(sound_completion(dict(text=text, latency=latency, finish=finish, thinking=thinking,
-                                                 logprobs=logprobs, model=printable(m) if isinstance(m := data.get("model"), str) else m, note="; ".join(_oddities(text, finish)))))
+                                                 logprobs=logprobs, note="; ".join(_oddities(text, finish)),
+                                                 model=printable(m) if isinstance(m := data.get("model"), str) else m)))
     usage = _object(data, "usage")
     cached = _object(usage, "prompt_tokens_details").get("cached_tokens") or 0
     written, hidden = _written(usage)
@@ -209,7 +210,8 @@ def _completions(text, request, latency, most=4096):
     outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]
     outs[0] += counts[1] - sum(outs)
     hidden = 0 if estimated else hidden
-    return [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated, note="; ".join(filter(None, (c.note, note))),
+    return [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated,
+                    note="; ".join(filter(None, (c.note, note))),
                     reasoning=hidden // len(completions) + (hidden % len(completions)) * (i == 0))
             for i, (c, out) in enumerate(zip(completions, outs)) if c.text]
 
@@ -229,7 +231,8 @@ def _empty(completions, counts, data):
     if any(c.finish == "length" for c in completions):
         return CallFailed("empty", "all of max_tokens went into thinking, or none was left for an answer",
                           "raise the profile's max_tokens", again=False, tokens=paid)
-    tools = [call.get("function") for choice in data["choices"] for call in choice["message"].get("tool_calls") or () if isinstance(call, dict)]
+    calls = [call for choice in data["choices"] for call in choice["message"].get("tool_calls") or () if isinstance(call, dict)]
+    tools = [call.get("function") for call in calls]
     if names := [printable(f.get("name"))[:40] for f in tools if isinstance(f, dict)]:
         return CallFailed("empty", f"the model called the tool {names[0]} instead of answering",
                           "serve it without a tool parser (vLLM: without --enable-auto-tool-choice)", tokens=paid)
@@ -383,7 +386,8 @@ class ServerConnection:
         except (ImportError, ValueError):
             names = [n for n in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY") for n in (n, n.lower()) if "://" in variable(n)]
             if not names: raise
-            raise UsageError(f"the proxy in {names[0]} can't be used: pip install socksio (for socks5), name an http proxy, or unset it") from None
+            raise UsageError(f"the proxy in {names[0]} can't be used: pip install socksio (for socks5), "
+                             "name an http proxy, or unset it") from None
         self.client = PerLoop(lambda: ready.pop() if ready else connect())  # the running event loop's `AsyncOpenAI`
 
     async def get(self, path: str) -> str:
