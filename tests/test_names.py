@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TEXTS = {".py", ".ipynb", ".md", ".toml", ".cff", ".ini", ".bib", ".cfg", ".txt", ".csv", ".html", ".js", ".tex", ".json", ".in"}
 FOREIGN = (  # `treekit` on the Python package index and on GitHub belong to others
     r"(?:github|gitlab)\.(?:com|io)[/:]treekit|treekit\.(?:github\.io|readthedocs)|pypi\.org/\w+/treekit\b",  # an address
-    r"(?:pip3?|pipx|uv|uvx|conda|mamba|poetry)[ \t]+(?:\w+[ \t]+|-\S+[ \t]+)*[\\\"']*treekit(?![\w./-])",  # the bare name
+    r"(?:pip3?|pipx|uv|uvx|conda|mamba|poetry)[ \t]+(?!uninstall)(?:\w+[ \t]+|-\S+[ \t]+)*[\\\"']*treekit(?![\w./-])",  # the bare name
     r"(?<![\w./-])treekit\\?\[(?:[a-z]+\\?[],]|\{)",  # an extra of it: treekit[tables]
     r"(?<![\w./-])treekit\s*(?:[=~><]=|@ )\s*[\d.gh]",  # a version of it
     r"dependencies\s*=\s*\[[^]]*[\"']treekit[\"']",  # what a package of one's own is installed with
@@ -40,7 +40,8 @@ def test_the_pattern_finds_such_a_text(text): assert foreign(text)
 @pytest.mark.parametrize("text", [
     "pip install 'treekit-rag[tables]'", "pip install '.[dev]'", "pip install -e lookstwice, then treekit list",
     "pip install -e lookstwice\n  treekit list lookstwice", "treekit_rag-0.1.0-py3-none-any.whl",
-    'known["treekit"]', "import treekit", "pip install -e examples/treekit-probtree", "the entry points `treekit.papers`"])
+    'known["treekit"]', "import treekit", "pip uninstall --yes treekit",
+    "pip install -e examples/treekit-probtree", "the entry points `treekit.papers`"])
 def test_the_pattern_lets_our_own_texts_be(text): assert not foreign(text)
 
 

@@ -25,7 +25,7 @@ def _widget_class():
     "The widget's class, made when first used: anywidget is an extra."
     try: import anywidget, traitlets
     except ImportError:
-        raise UsageError('the widget needs anywidget: pip install "treekit-rag[explorer]"; or use explore_page or treekit explore') from None
+        raise UsageError('a widget needs anywidget: pip install "treekit-rag[explorer]"; or take explore_page or treekit explore') from None
 
     class ExplorerWidget(anywidget.AnyWidget):
         "The explorer with an API."
