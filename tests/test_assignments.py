@@ -246,7 +246,8 @@ def submitted(nb, old="", new=""):
 
 
 def scores(nb, key, files, handed):
-    return {e["id"]: (e["points"], e["of"]) for e in graded(json.dumps(handed).encode(), stripped(nb), key, files, WALL, LIMITS)["exercises"]}
+    grade = graded(json.dumps(handed).encode(), stripped(nb), key, files, WALL, LIMITS)
+    return {e["id"]: (e["points"], e["of"]) for e in grade["exercises"]}
 
 
 @needs_wall

@@ -1,4 +1,4 @@
-"Files of pipelines as Python reads them, a pipeline that changes the working folder, a budget of none, and badges on the passages of a trace."
+"Files of pipelines as Python reads them, a changed working folder, a budget of none, and badges on the passages of a trace."
 import os
 
 import pytest

@@ -110,8 +110,9 @@ def test_other_retrievers_of_rdr2_are_figure_5s():
     assert [(r["artefacts"], r["where"]) for r in lines] == [("figure5", "Sec. 5.4")] * 2
 
 
-@pytest.mark.parametrize("datasets,average", [(("hotpotqa", "2wiki"), False), (("musique",), False), (("hotpotqa", "2wiki", "musique"), True),
-                                              (("hotpotqa", "musique"), False), (("2wiki", "musique"), False)])
+@pytest.mark.parametrize("datasets,average", [
+    (("hotpotqa", "2wiki"), False), (("musique",), False), (("hotpotqa", "2wiki", "musique"), True),
+    (("hotpotqa", "musique"), False), (("2wiki", "musique"), False)])
 def test_an_average_needs_all_data_sets(datasets, average):
     "The mean of two data sets is not compared with the printed mean of three."
     from treekit.core.method import Usage

@@ -49,7 +49,8 @@ def test_each_printed_line_is_ours(paper):
     for wrong, right in GLYPHS.items(): lines = [line.replace(wrong, right) for line in lines]
     ours = [any(line in text for text in own) for line in lines]
     long = [i for i, line in enumerate(lines) if ours[i] and len(line.split()) > 3]
-    near = {k for i, j in zip(long, [*long[1:], long[-1]]) for k in (range(i, j) if j - i < 15 else range(i, i + 3))} | {*range(long[-1], long[-1] + 3)}
+    near = {k for i, j in zip(long, [*long[1:], long[-1]]) for k in (range(i, j) if j - i < 15 else range(i, i + 3))}
+    near |= {*range(long[-1], long[-1] + 3)}
     blocks = [[]]  # lines between two headings
     for k in sorted(k for k in near if k < len(lines)):
         if lines[k].startswith(NOT_PROMPTS[paper]) or blocks[-1] and k - blocks[-1][-1] > 10: blocks.append([])

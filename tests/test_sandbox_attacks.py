@@ -58,7 +58,8 @@ def submission(c, attack, port=9):
 
 def grade(c, nb, wall, limits=QUICK):
     key, folder = c.record("keys", A, "eve"), c.release(A, "eve")
-    return graded(json.dumps(nb).encode(), read_notebook(folder / f"{A}.ipynb"), key, {"world.json": (folder / "world.json").read_text()}, wall, limits)
+    files = {"world.json": (folder / "world.json").read_text()}
+    return graded(json.dumps(nb).encode(), read_notebook(folder / f"{A}.ipynb"), key, files, wall, limits)
 
 
 REMAINS = {"read the key from the disk", "read the solution from the disk"}  # behind a plain wall

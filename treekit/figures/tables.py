@@ -174,7 +174,8 @@ def _compared(df, title, note, digits, claims):
         failed = any(map(names_failures, ran))
         legend = " ".join([LEGEND] * bool(best) + [LEGEND_OF_VERDICTS] * judged + [LEGEND_OF_FAILURES] * failed)
         tables.append(("What ran", legend, heads, rows))
-    printed = [r | dict(method=name_and_run(r["method"])[0]) for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
+    shown = [r for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
+    printed = [r | dict(method=name_and_run(r["method"])[0]) for r in shown]
     if printed:
         best = best_cells(printed, CellScores(), "published")
         heads, rows = pivot_cells(printed, lambda r: _printed(r, digits, best))

@@ -128,7 +128,7 @@ class SearchR:
     same_number: bool = False  # whether a ranking with 0 passages leaves its 15 or 10 places to the other
     steps: Literal["paper", "all"] = "paper"  # of informativeness: the paper's, or with all extensions
     fusion: Literal["lists", "reciprocal"] = "lists"  # of the two rankings: the paper's, or by reciprocal ranks
-    refill: bool = False  # whether the next passage replaces a duplicate of the two rankings; the paper takes the first 15 and 10 (Sec. 2.4)
+    refill: bool = False  # whether the next passage replaces a duplicate; the paper takes the first 15 and 10 (Sec. 2.4)
     masked: int | None = None  # random seed: hide one entity of each sub-question (Table 7)
     decomposer: Literal["navigator", "prompted"] = "navigator"  # "prompted": w/o Dec.
     decide: Literal["model", "rule"] = "model"  # decision to rewrite a sub-question: by a call, or if it has a reference
