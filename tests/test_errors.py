@@ -230,4 +230,4 @@ def test_an_annotation_file_without_a_judgement_or_with_a_broken_field(tmp_path)
     huge.write_text(",".join(ANNOTATION_FIELDS) + "\n" + "x" * 200_000 + ",a,b,c,Success,\n")
     with pytest.raises(UsageError, match="none of the 2 answers is judged in empty.csv"): read_annotations(empty, [row(), row("q2")])
     assert read_annotations(empty, [row()], complete=False) == []
-    with pytest.raises(UsageError, match=r"huge\.csv, line \d: field larger than"): read_annotations(huge)
+    with pytest.raises(UsageError, match=r"huge\.csv, line \d"): read_annotations(huge)

@@ -172,7 +172,7 @@ def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
             try: await chat.complete(Request((dict(role="user", content="who?"),)))
             finally: await chat.close()
         tracemalloc.start()
-        with pytest.raises(CallFailed, match="more than 4 MB"): asyncio.run(call())
+        with pytest.raises(CallFailed, match="more than 5 MB"): asyncio.run(call())
         most = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         server.shutdown()
@@ -183,7 +183,9 @@ def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
 @pytest.mark.parametrize("name", fuzz_targets.SLOW_PAGES)
 def test_pages_are_read_in_time_that_grows_with_their_length(name):
     markup, text = fuzz_targets.SLOW_PAGES[name]
-    assert seconds(lambda: fuzz_targets.read_page(markup)(text)) < 2
+    read = fuzz_targets.read_page(markup)
+    half = seconds(lambda: read(text[:len(text) // 2]))
+    assert seconds(lambda: read(text)) < 3 * half + 1  # quadratic: four times
 
 
 def test_a_pattern_of_brackets_is_refused_before_it_is_tried(tmp_path):

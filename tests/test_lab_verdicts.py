@@ -85,7 +85,7 @@ OTHER_RUNS = [  # a table by a model, what is otherwise on the command line, wha
     (SEARCHR, "--n 199", "n="), (SEARCHR, "--set runs=4", "runs="), (SEARCHR, "--set navigator=NAVIGATOR_SFT-model", "navigator="),
     (SEARCHR, "--set navigator=BY_NAME", "navigator=llama-3.1-8b-searchr-ppo, by name"), (SEARCHR, "--set parser=bundled", "parser="),
     (SEARCHR, "--set entities=flair/ner-english", "entities="), (SEARCHR, "--set retriever=bm25", "retriever="),
-    (SEARCHR, "--set prompts=", "prompts=paraphrase"), (SEARCHR, "--set refill=true", "refill isn't False"),
+    (SEARCHR, "--set prompts=", "prompts=paraphrase"), (SEARCHR, "--set refill=true", "refill=True, not the paper's interpretation"),
     (SEARCHR, "--model gpt-4o-mini-2024-07-18", "the model is gpt-4o-mini"),
     (SEARCHR, "--data official", "questions=published|unit=paragraphs"),  # the authors' own files: other questions, and no pages
     (RDR2, "--set router=BY_NAME", "router=llama-3.1-8b-searchr-ppo, by name"), (RDR2, "--set temperature=0.2", "temperature="),

@@ -126,7 +126,8 @@ def facts_of(paper, table, cell, dataset):
     stage = {"w/o PPO": "sft", "w/o PPO w/SFT": "as-much"}.get(cell["method"], "ppo")
     roles = dict(router=trained("router") if "router" in requirements_of(method) else None, navigator=trained(stage))
     models = SimpleNamespace(model=model, defaults=dict(temperature=float(profile.temperature), max_tokens=1024), **roles)
-    library = SimpleNamespace(profile=profile, own={dataset: profile.search_scope == "own"}, others={}, coverage=lambda dataset, questions: "",
+    library = SimpleNamespace(profile=profile, own={dataset: profile.search_scope == "own"}, others={},
+                              coverage=lambda dataset, questions: "",
                               documents=lambda d: range(5_820_123),
                               label=lambda d: "own paragraphs" if profile.search_scope == "own" else "21,015,324 passages",
                               index=lambda d: SimpleNamespace(fingerprint="index"))

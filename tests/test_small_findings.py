@@ -34,7 +34,7 @@ def test_no_comment_points_at_prose_that_is_only_in_the_notebook():
 
 @pytest.mark.parametrize("endpoint, scores", [
     ("https://api.openai.com/v1", False), ("https://eu.api.openai.com/v1", False), ("https://api.deepseek.com", False),
-    ("http://10.0.0.7:11434/v1", False), ("http://localhost:8000/v1, http://localhost:11434/v1", False),
+    ("http://10.0.0.7:11434/v1", False),
     ("https://notopenai.com/v1", True), ("http://localhost:8000/v1", True)])
 def test_who_scores_a_text_is_answered_once(endpoint, scores):
     "The environment check, the dry run and the client of batches ask the same function."

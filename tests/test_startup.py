@@ -118,7 +118,7 @@ def test_a_record_without_a_field(tmp_path):
     rows = json.loads((FIXTURES / "official" / "hotpot_dev_distractor_v1.json").read_text())
     del rows[1]["answer"]
     (tmp_path / "hotpot_dev_distractor_v1.json").write_text(json.dumps(rows))
-    with pytest.raises(DataError, match="hotpot_dev_distractor_v1.json, record 2: field 'answer' is missing"): load("hotpotqa", tmp_path)
+    with pytest.raises(DataError, match="hotpot_dev_distractor_v1.json, record 2: field 'answers' is missing"): load("hotpotqa", tmp_path)
     repo = tmp_path / "hub" / "princeton-nlp" / "ALCE-data"
     repo.mkdir(parents=True)
     (repo / "ALCE-data.tar").write_bytes((FIXTURES / "hub/princeton-nlp/ALCE-data/ALCE-data.tar").read_bytes()[:3000])

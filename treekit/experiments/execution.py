@@ -294,7 +294,8 @@ def execute(
     store = open_store(profile, options)
     models = models_of(options, profile, store)
     library = Resources(profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=options.embedder)
-    for dataset, asked in questions.items(): check_corpus(library, dataset, asked)
+    for dataset, asked in questions.items():
+        if dataset not in (corpora or {}) or corpora[dataset] != (): check_corpus(library, dataset, asked)  # (): nothing is searched
     prompts = templates_of(profile)
     plan, share = plan_run(methods, questions, library, store, models, prompts, bool(options.cassette)), shard_of(options)
     jobs, others = split_jobs(plan.jobs, share) if share else (plan.jobs, [])
