@@ -18,3 +18,17 @@ def test_a_running_notebook_counts_for_the_time_that_it_has_run(now, done, expec
     first, second = tasks("long", "short")
     first.began = 100.0
     assert work_done([first, second], dict(long=100.0, short=2.0), done, now) == expected
+
+
+def test_runs_are_found_if_the_clock_was_set_back(tmp_path, monkeypatch):
+    import time
+    from test_run import go
+    from treekit.artefacts.build_cache import last_saved, runs_since
+    from treekit.config import RunOptions
+    from treekit.store.run_store import Store
+    path, now = tmp_path / "s.sqlite", time.time()
+    go(store=Store(path), about=dict(artefact="a/b"))
+    before = last_saved(path)
+    monkeypatch.setattr(time, "time", lambda: now - 7200)
+    go(store=Store(path), about=dict(artefact="a/c"))
+    assert len(runs_since(path, "a/c", before)) == 1 and runs_since(path, "a/b", before) == []

@@ -674,6 +674,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'treekit/artefacts/build_cache.py'),
                                                'treekit.artefacts.build_cache.imported': ( '18_artefacts/build_cache.html#imported',
                                                                                            'treekit/artefacts/build_cache.py'),
+                                               'treekit.artefacts.build_cache.last_saved': ( '18_artefacts/build_cache.html#last_saved',
+                                                                                             'treekit/artefacts/build_cache.py'),
                                                'treekit.artefacts.build_cache.libraries': ( '18_artefacts/build_cache.html#libraries',
                                                                                             'treekit/artefacts/build_cache.py'),
                                                'treekit.artefacts.build_cache.made_from': ( '18_artefacts/build_cache.html#made_from',

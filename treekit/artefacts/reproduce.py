@@ -496,7 +496,7 @@ def _recorded(task, folder, kept, state):
         task.code, task.failed = 1, failed
         task.error = f"{failed} questions failed; they count as 0 in the table, and the next run tries them again"
     parameters = json.loads(cleaned(json.dumps(task.parameters)))
-    runs = runs_since(state.store, task.name, task.began) if task.began else []
+    runs = runs_since(state.store, task.name, state.before) if task.began else []
     files = written(task.name, task.notebook, folder) if not task.code or task.failed else {}
     if files: record_frozen(folder, task.name, task.ability)
     write_record(kept / f"{task.name}.json", seconds=round(task.seconds, 1), code=task.code, error=task.error, counts=task.counts,
