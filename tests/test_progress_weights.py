@@ -13,7 +13,8 @@ def test_a_notebook_weighs_what_it_usually_takes():
     assert usual["across/table1"] > 100 * usual["toq/figure3"] > 0 and usual["mine/never_measured"] > 0
 
 
-@pytest.mark.parametrize("now, done, expected", [(100, set(), 0), (110, set(), 10), (600, set(), 90), (600, {"long"}, 100), (600, {"short"}, 92)])
+@pytest.mark.parametrize("now, done, expected", [
+    (100, set(), 0), (110, set(), 10), (600, set(), 90), (600, {"long"}, 100), (600, {"short"}, 92)])
 def test_a_running_notebook_counts_for_the_time_that_it_has_run(now, done, expected):
     first, second = tasks("long", "short")
     first.began = 100.0
@@ -24,7 +25,6 @@ def test_runs_are_found_if_the_clock_was_set_back(tmp_path, monkeypatch):
     import time
     from test_run import go
     from treekit.artefacts.build_cache import last_saved, runs_since
-    from treekit.config import RunOptions
     from treekit.store.run_store import Store
     path, now = tmp_path / "s.sqlite", time.time()
     go(store=Store(path), about=dict(artefact="a/b"))

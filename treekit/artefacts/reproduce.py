@@ -360,7 +360,8 @@ def run_tasks(
             for tasks in stages:
                 server = server or _server(tasks, jobs, common | options.for_child(folder), kept)
                 _papermill()  # imported once, before the threads
-                _watch(tasks, kept, jobs, environment, server, _bar(sum(usual_seconds(tasks).values()), title), folder, after, paid[0] is not None)
+                bar = _bar(sum(usual_seconds(tasks).values()), title)
+                _watch(tasks, kept, jobs, environment, server, bar, folder, after, paid[0] is not None)
         finally:
             if server: server.close()
 
