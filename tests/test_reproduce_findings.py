@@ -32,3 +32,17 @@ def test_runs_are_found_if_the_clock_was_set_back(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: now - 7200)
     go(store=Store(path), about=dict(artefact="a/c"))
     assert len(runs_since(path, "a/c", before)) == 1 and runs_since(path, "a/b", before) == []
+
+
+def test_too_few_open_files_and_a_dead_kernel_are_one_line(tmp_path, monkeypatch):
+    import resource
+    from treekit.artefacts.reproduce import _ended, need_open_files
+    from treekit.config import UsageError
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    def refused(*_): raise ValueError("not allowed to raise maximum limit")
+    monkeypatch.setattr(resource, "setrlimit", refused)
+    with pytest.raises(UsageError, match="only 64 files may be open at a time.*ulimit -n 256"): need_open_files()
+    log = tmp_path / "a.log"
+    log.write_text("[Errno 24] Too many open files\n\n")
+    assert _ended(RuntimeError(""), log) == "RuntimeError: [Errno 24] Too many open files"
+    assert _ended(RuntimeError("the kernel died\nmore"), log) == "RuntimeError: the kernel died"
