@@ -267,7 +267,7 @@ def _ended(error, log):
     chain = [error]
     while cause := chain[-1].__cause__ or chain[-1].__context__: chain.append(cause)
     said = [*map(str, chain), *reversed(log.read_text(errors="replace").splitlines() if log.exists() else [])]
-    line = next((text.strip().splitlines()[0] for text in said if text.strip()), "it said nothing; look whether memory or open files ran out")
+    line = next((text.strip().splitlines()[0] for text in said if text.strip()), "no message; memory may have run out")
     return f"{type(error).__name__}: {printable(line)[:300]}"
 
 OPEN_FILES = 256  # that kernels, sockets and stores need
