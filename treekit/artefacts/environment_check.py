@@ -17,7 +17,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
-from ..llm.openai_client import is_loopback, scores_texts, without_key
+from ..core.http import is_loopback, without_key
+from ..llm.openai_client import scores_texts
 from .catalog import FIELDS, inventory
 from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
