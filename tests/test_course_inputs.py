@@ -84,3 +84,10 @@ def test_marks_of_twelve_at_once_lose_no_row(tmp_path):
     assert [p.wait(60) for p in running] == [0] * 12
     for p in running: p.communicate()
     assert {s for s, _ in sheet_rows(c, "1_a")} == set(students)
+
+
+def test_a_grade_that_cannot_be_read_is_one_line(tmp_path):
+    course = CourseFolder(tmp_path)
+    course.private("grades", "1_word_counts", "ada.json").mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"grades/1_word_counts/ada.json can't be read \(Is a directory\)"):
+        course.record("grades", "1_word_counts", "ada")

@@ -148,9 +148,10 @@ def test_a_line_without_end_is_refused_while_it_is_read(tmp_path, monkeypatch):
 def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
     import asyncio, threading, tracemalloc
     from http.server import BaseHTTPRequestHandler, HTTPServer
+    from treekit.core import http
     from treekit.llm import openai_client
     from treekit.core.prompts import CallFailed, Request
-    monkeypatch.setattr(openai_client, "LONGEST_BODY", 4 << 20)
+    monkeypatch.setattr(http, "LONGEST_BODY", 4 << 20)
     bomb, asked = gzip.compress(bytes(80 << 20)), []
 
     class Bomber(BaseHTTPRequestHandler):

@@ -7,7 +7,8 @@ import pytest
 from treekit.config import Profile, UsageError
 from treekit.core.output_parsers import TEXT
 from treekit.core.prompts import CallFailed, Prompt
-from treekit.llm.openai_client import OpenAIClient, without_key
+from treekit.core.http import without_key
+from treekit.llm.openai_client import OpenAIClient
 
 KEY = "sk-canary-0123456789/abc"
 REQUEST = Prompt("test.door", "answer", "$question", TEXT)(question="Who directed it?")

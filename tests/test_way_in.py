@@ -185,3 +185,11 @@ def test_the_doctor_names_weights_that_single_rows_need(server, no_network, monk
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     code, out = treekit("doctor", "treerare", "--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic")
     assert "facebook-dpr-ctx_encoder-multiset-base is not here (for rows of treerare/table2, treerare/table4)" in out, out
+
+
+@pytest.mark.parametrize("fault, works", [("", True), ("empty", False), ("not json", False), ("schema", False)])
+def test_the_doctor_asks_a_question_as_a_run_does(server, fault, works):
+    "Through the run's client, prompt and parser; it shows the raw and the read reply, or the run's own error."
+    if fault: server.script(faults=[dict(kind=fault, times=9)])
+    found = rows("--profile", "local", "--model", "m", "--endpoint", server.url, "--set", "wiki=corpus", "--set", "retries=0")["reply"]
+    assert found["works"] is works and ("raw" in found["found"] and "read" in found["found"]) is works, found

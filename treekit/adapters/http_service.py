@@ -15,13 +15,14 @@ from .proxy import model_server
 from ..config import UsageError, missing_library
 from ..core.fingerprints import fingerprint
 from ..core.prompts import CallFailed, canonical_endpoint
-from ..llm.openai_client import LONGEST_BODY, certificates, is_loopback, limit_body
+from ..core.http import certificates, http_client, is_loopback, limit_body
 
 # %% ../../nbs/17_adapters/05_http_service.ipynb #1f6f7c5e
 def _version(url):
     "Version that a service states; empty if it states none."
     import httpx2
-    try: said = httpx2.get(url, timeout=5, verify=certificates()).json()
+    try:
+        with http_client(url, 5) as client: said = client.get(url).json()
     except (httpx2.HTTPError, ValueError): return ""
     return str(said.get("version") or "") if isinstance(said, dict) else ""
 
@@ -35,7 +36,6 @@ async def _post(client, url, host, body):
     except httpx2.HTTPError as e: raise CallFailed("server", f"{host} broke off ({type(e).__name__})", look) from None
     if reply.status_code != 200:
         raise CallFailed("server", f"{host} answered {reply.status_code}: {' '.join(reply.text.split())[:200]}", look)
-    if len(reply.content) > LONGEST_BODY: raise CallFailed("malformed", f"the response of {host} is too long", "return the answer alone")
     try: said = json.loads(reply.content)
     except (ValueError, RecursionError): said = None
     if not isinstance(said, dict):

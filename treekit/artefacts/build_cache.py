@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['LIBRARIES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries', 'relevant_settings',
            'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'StoreState', 'read_record',
-           'runs_since', 'write_record', 'unchanged', 'command_of']
+           'last_saved', 'runs_since', 'write_record', 'unchanged', 'command_of']
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #042e0f90
 import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threading, time, uuid
@@ -193,6 +193,7 @@ class StoreState:
         store: Path,  # of a profile
     ):
         self.store, self._last, self._looking = Path(store), 0, threading.Lock()  # notebooks may end concurrently
+        self.before = last_saved(self.store)
         name = hashlib.sha256(str(self.store.resolve()).encode()).hexdigest()[:12]
         self.path = work_dir("runs") / f"store-{name}.txt"  # the name of the state, then a key per line
         try: self.name, *keys = self.path.read_text(encoding="utf-8").split()
@@ -235,16 +236,26 @@ def read_record(
     return _read(path)
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #36807743
+def last_saved(
+    store: Path,  # of a profile
+) -> float:  # 0 without a store
+    "Time of the last saved run, by the store's clock, which never goes back."
+    if not Path(store).exists(): return 0.0
+    try:
+        with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
+            return db.execute("SELECT coalesce(max(time), 0) FROM kept").fetchone()[0]
+    except sqlite3.Error: return 0.0
+
 def runs_since(
     store: Path,  # of a profile
     artefact: str,  # paper/artefact
-    began: float,  # seconds, as `time.time`
+    before: float,  # from `last_saved`
 ) -> list[str]:  # names, the latest first; empty without a store
-    "Saved runs of an artefact since a time."
+    "Saved runs of an artefact after a time of the store."
     if not Path(store).exists(): return []
     try:
         with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-            rows = db.execute("SELECT key, head FROM kept WHERE head != '' AND time >= ? ORDER BY time DESC, key", (began,)).fetchall()
+            rows = db.execute("SELECT key, head FROM kept WHERE head != '' AND time > ? ORDER BY time DESC, key", (before,)).fetchall()
     except sqlite3.Error: return []  # a cassette, or a store without records
     return [key for key, head in rows if json.loads(head)["about"].get("artefact") == artefact]
 

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 'requirements', 'checks', 'need_network',
-           'need_hub', 'need_locks', 'how_to_get', 'lacking', 'profile_resources', 'weights_of_rows', 'longest_prompt',
-           'check_access', 'preflight']
+           'need_hub', 'need_locks', 'shortened', 'how_to_get', 'lacking', 'profile_resources', 'weights_of_rows',
+           'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
 import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
@@ -17,7 +17,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
-from ..llm.openai_client import is_loopback, scores_texts, without_key
+from ..core.http import is_loopback, without_key
+from ..llm.openai_client import scores_texts
 from .catalog import FIELDS, inventory
 from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
@@ -51,6 +52,8 @@ def checks(
     yield _checked("questions", lambda: _questions(profile), "--data DIR, or data = synthetic in settings.ini")
     key, where = profile.api_key_env or "the endpoint", without_secrets(profile.endpoint)
     yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
+    if profile.served or profile.endpoint == "local":
+        yield _checked("reply", lambda: _reply(profile), "look at the server's log; a run would fail or be scored the same way")
     if profile.batch and not profile.offline:
         yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
     if said := otherwise_note(folder := root() / "figures" / profile.name, paper):
@@ -238,6 +241,24 @@ def _model(profile):
         return f"trained by the kit, needs no server; it stands beside another: --set navigator={profile.name}"
     _listed(profile)
     return f"{profile.model} at {without_secrets(profile.endpoint)}"
+
+def _reply(profile):
+    "Ask one question as a run does, with its client, prompt and parser: the raw and the read reply. Costs some hundred tokens."
+    from treekit.baselines.prompting import RetrieveAndRead
+    from treekit.core.types import Question
+    from treekit.experiments.run import run
+    from treekit.store.run_store import Store
+    asked, store = Question("doctor", "hotpotqa", "What is the capital of France?", ("Paris",)), Store()
+    direct = replace(profile, batch=False, max_tokens=min(profile.max_tokens, 256))
+    [row] = run({"zero-shot": RetrieveAndRead(top_k=0)}, {"hotpotqa": [asked]}, direct, corpora={"hotpotqa": ()}, store=store,
+                progress=False).rows
+    if row.error: raise UsageError(row.error)
+    said = [c.text for c in store.calls([key for node in row.trace.nodes for key in node.calls]).values()]
+    return f"{asked.question!r}: raw {shortened(said)}; read {row.answer[:80]!r}"
+
+def shortened(texts: list) -> str:
+    "Replies on one line, escaped, at most 120 characters."
+    return repr(printable(" ".join(" / ".join(texts).split()))[:120])
 
 def _listed(profile):
     "Server's description of the profile's model."

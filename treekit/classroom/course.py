@@ -158,9 +158,12 @@ class CourseFolder:
         return sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith(".")) if folder.is_dir() else []
 
     def record(self, kind: str, assignment: str, student: str) -> dict:
-        "Saved answer key or grade; empty if there is none."
-        try: return json.loads(self.private(kind, assignment, f"{student}.json").read_text(encoding="utf-8"))
+        "Saved answer key or grade; empty if there is none. Raises `UsageError` for a file that can't be read."
+        path = self.private(kind, assignment, f"{student}.json")
+        try: return json.loads(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError): return {}
+        except OSError as e:
+            raise UsageError(f"{kind}/{assignment}/{path.name} can't be read ({e.strerror}): mend its permissions, or delete it") from None
 
     def save(self, kind: str, assignment: str, student: str, record: dict):
         "Save an answer key or a grade atomically."

@@ -18,15 +18,15 @@ def course_command():
     """Hand out assignments, take them in, grade them, and give feedback.
 
     \b
-      treekit course init course                    a sample course to begin with
+      treekit course init course && cd course       a sample course to begin with
       treekit course check                          try out everything before the term
-      treekit course release 1_retrieval            a corpus and a notebook for each student of roster.csv
-      treekit course collect 1_retrieval inbox/     take in what they hand in
-      treekit course grade 1_retrieval              in a sandbox, in parallel; stop it and go on at any time
-      treekit course mark 1_retrieval               grade the texts, by a sheet or one by one
-      treekit course feedback 1_retrieval           a page for each student
-      treekit course export 1_retrieval             a CSV for the grade book
-      treekit course status 1_retrieval             how far everybody is
+      treekit course release 1_word_counts          a corpus and a notebook for each student of roster.csv
+      treekit course collect 1_word_counts inbox/   take in what they hand in
+      treekit course grade 1_word_counts            in a sandbox, in parallel; stop it and go on at any time
+      treekit course mark 1_word_counts             grade the texts, by a sheet or one by one
+      treekit course feedback 1_word_counts         a page for each student
+      treekit course export 1_word_counts           a CSV for the grade book
+      treekit course status 1_word_counts           how far everybody is
 
     All of them work in the course's folder: the current one, or --course DIR. It needs a roster.csv with a column id. Due dates and
     late rules are in settings.toml.

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from .corpus_hash import Passages
 from ..config import UsageError, work_dir
+from ..core.http import http_client
 from ..core.types import Passage
 from ..language.normalization import title_key
 from ..language.sentences import sentences
@@ -164,9 +165,8 @@ class MediaWikiClient:
 
     @cached_property
     def _client(self):
-        import httpx2
         agent = "treekit (a research kit for question answering)"
-        return httpx2.Client(timeout=self.timeout, follow_redirects=True, headers={"User-Agent": agent})
+        return http_client(self.endpoint, self.timeout, follow_redirects=True, headers={"User-Agent": agent})
 
     @property
     def _host(self): return re.sub(r"^\w+://(?:[^/@]*@)?|/.*", "", self.endpoint)

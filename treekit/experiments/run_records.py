@@ -115,6 +115,8 @@ def _held(store, names):
     sql = "SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))"
     return {key for key, in store.connection.query(sql, json.dumps(names))}
 
+_NOW = "max(?, 1e-6 + (SELECT coalesce(max(time), 0) FROM kept))"  # later than all saved runs, also if the clock was set back
+
 def save_run(
     store: Any,  # a `Store`
     methods: dict,  # name -> method
@@ -134,7 +136,7 @@ def save_run(
         [[packed_body]] = found
         body = json.loads(zlib.decompress(packed_body))
         packed_body = _pack(dict(models=models) | body | (dict(facts=_facts(facts)) if facts else {}))
-        store.submit(lambda db: db.execute("UPDATE kept SET time=?, body=? WHERE key=?", (time.time(), packed_body, name))).result()
+        store.submit(lambda db: db.execute(f"UPDATE kept SET time={_NOW}, body=? WHERE key=?", (time.time(), packed_body, name))).result()
         return name
     asked = packed or packed_questions(questions, store)
     head, body = _parts(methods, questions, profile, said, given, about, asked, models)
@@ -159,7 +161,7 @@ def _insert(store, name, head, body, asked):
     def write(db):
         add_table(db, "kept")
         db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q])
-        db.execute("INSERT OR REPLACE INTO kept VALUES (?,?,?,?)", (name, head, _pack(body), now))
+        db.execute(f"INSERT OR REPLACE INTO kept VALUES (?,?,?,{_NOW})", (name, head, _pack(body), now))
     store.submit(write).result()
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #673b504e
