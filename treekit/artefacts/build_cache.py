@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries', 'relevant_settings',
-           'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'StoreState', 'read_record',
-           'last_saved', 'runs_since', 'write_record', 'unchanged', 'command_of']
+           'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'last_saved', 'StoreState',
+           'read_record', 'runs_since', 'write_record', 'unchanged', 'command_of']
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #042e0f90
 import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threading, time, uuid
@@ -185,6 +185,17 @@ def _read(path):
     except (OSError, ValueError, RecursionError): return {}
     return found if isinstance(found, dict) else {}
 
+# %% ../../nbs/18_artefacts/01_build_cache.ipynb #c10cbac0
+def last_saved(
+    store: Path,  # of a profile
+) -> float:  # 0 without a store
+    "Time of the last saved run, by the store's clock, which never goes back."
+    if not Path(store).exists(): return 0.0
+    try:
+        with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
+            return db.execute("SELECT coalesce(max(time), 0) FROM kept").fetchone()[0]
+    except sqlite3.Error: return 0.0
+
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #fd6a0ff2
 class StoreState:
     "State of a store: a persistent list of known predictions, whose name changes when a prediction was deleted."
@@ -236,16 +247,6 @@ def read_record(
     return _read(path)
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #36807743
-def last_saved(
-    store: Path,  # of a profile
-) -> float:  # 0 without a store
-    "Time of the last saved run, by the store's clock, which never goes back."
-    if not Path(store).exists(): return 0.0
-    try:
-        with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-            return db.execute("SELECT coalesce(max(time), 0) FROM kept").fetchone()[0]
-    except sqlite3.Error: return 0.0
-
 def runs_since(
     store: Path,  # of a profile
     artefact: str,  # paper/artefact
