@@ -163,7 +163,7 @@ def load_documents(
 ) -> Documents:
     "Load the documents of a dataset. Raises `UsageError` if there are none."
     origin = source_of(source, name)
-    if not documents and isinstance(origin, Fictional): return origin.documents(name, seed, articles)
+    if not documents and hasattr(origin, "documents"): return origin.documents(name, seed, articles)
     note_source("documents", name, documents or source)
     return read_documents(documents or source, beside=not documents)
 
@@ -206,7 +206,7 @@ def need_documents(
             "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them")
     if profile.documents:
         if not (place := Path(profile.documents)).exists(): raise UsageError(f"there are no documents at {place.name!r}: {what}")
-    elif not isinstance(source_of(profile.data), Fictional) and not any(Path(profile.data).glob("articles_*.jsonl")):
+    elif not hasattr(source_of(profile.data), "documents") and not any(Path(profile.data).glob("articles_*.jsonl")):
         raise UsageError(f"routing takes whole pages, and data = {Path(profile.data).name!r} has none: {what}")
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #36fc90bf

@@ -167,9 +167,14 @@ def _grown_cache(rows, room):
     return cache, mask, lengths
 
 # %% ../../nbs/05_llm/09_local_client.ipynb #d75f25a4
+def _shared(ids, others):
+    "Number of tokens at the beginning that two prompts share."
+    return next((i for i, (a, b) in enumerate(zip(ids, others)) if a != b), min(len(ids), len(others)))
+
 class Decoder:
     "Text generation and scoring with a causal language model."
     most_rows, most_tokens = 16, 20_000  # of a batch
+    kept_tokens, shared_at_least = 16_000, 32  # of prompts whose keys and values are kept; that another prompt must share with one
 
     def __init__(self,
         model,
@@ -180,6 +185,7 @@ class Decoder:
         self.context = context or getattr(model.config, "max_position_embeddings", 2048)
         ends = [tokenizer.eos_token_id, getattr(model.generation_config, "eos_token_id", None)]
         self.ends = {i for e in ends for i in (e if isinstance(e, list) else [e]) if i is not None}
+        self._kept = {}  # tokens of a prompt -> the cache of what was read, the least recently used first
 
     def tokens(self,
         messages,  # (role, content) pairs
@@ -198,7 +204,7 @@ class Decoder:
                 if job.continuation is not None: made[job] = self._score(job)
             asked, rows = [job for job in jobs if job not in made], []
             sizes = {messages: self.tokens(messages) for messages in dict.fromkeys(job.messages for job in asked)}
-            for job in sorted(asked, key=lambda j: (len(sizes[j.messages]) + j.max_tokens, j.messages)):
+            for job in sorted(asked, key=lambda j: (j.max_tokens, sizes[j.messages], j.sample)):  # shared beginnings side by side
                 ids = sizes[job.messages]
                 if failed := self._too_long(len(ids), job.max_tokens):
                     made[job] = failed
@@ -221,7 +227,14 @@ class Decoder:
         import torch
         from transformers.cache_utils import DynamicCache
         if same: return _Row(job, same.read, same.cache, same.logits)
-        read = self.model(input_ids=torch.tensor([ids]), past_key_values=DynamicCache(), use_cache=True, logits_to_keep=1)
+        shared, known = max(((_shared(ids[:-1], own), own) for own in self._kept), default=(0, ()))
+        past = DynamicCache()
+        if shared >= self.shared_at_least:
+            for i, layer in enumerate(self._kept[known].layers): past.update(layer.keys[:, :, :shared], layer.values[:, :, :shared], i)
+        read = self.model(input_ids=torch.tensor([ids[past.get_seq_length():]]), past_key_values=past, use_cache=True, logits_to_keep=1)
+        if shared == len(known): self._kept.pop(known, None)  # the new one has all of it
+        while self._kept and sum(map(len, self._kept)) + len(ids) > self.kept_tokens: self._kept.pop(next(iter(self._kept)))
+        self._kept[tuple(ids)] = read.past_key_values
         return _Row(job, len(ids), read.past_key_values, read.logits[0, -1])
 
     def _write(self, rows):
@@ -279,7 +292,7 @@ class LocalClient:
         self.model, self.endpoint = model if model.startswith(SMOLLM2) else f"{Path(model).name} ({content})", f"local:{content}"
         self.defaults = request_defaults(temperature or 0.0, max_tokens)
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="local-model")
-        self._batched = MicroBatcher(lambda jobs: self.decoder(jobs), 4 * concurrency)
+        self._batched = MicroBatcher(lambda jobs: self.decoder(jobs), 4 * concurrency, Decoder.most_rows)
 
     def __repr__(self): return f"{type(self).__name__}({self.model!r})"
 

@@ -18,8 +18,9 @@ class MicroBatcher:
         self,
         make: Callable[[list], dict],  # keys -> {key: value}
         remembered: int = 20_000,  # cached values; the oldest are removed first
+        most: int = 10_000,  # keys of a batch; the caller's own come first, and are not divided
     ):
-        self.make, self.remembered = make, remembered
+        self.make, self.remembered, self.most = make, remembered, most
         self._known, self._wanted, self._making, self._turn = {}, {}, False, threading.Condition()
 
     def __call__(self, keys: list) -> list[Any]:
@@ -29,9 +30,9 @@ class MicroBatcher:
             self._turn.wait_for(lambda: not self._making or all(key in self._known for key in keys))
             known = {key: self._known[key] for key in keys if key in self._known}
             if own := dict.fromkeys(key for key in keys if key not in known):
-                others = [key for key in self._wanted if key not in self._known and key not in own]
+                others = [key for key in self._wanted if key not in self._known and key not in own][:max(0, self.most - len(own))]
                 self._making = True
-                self._wanted.clear()
+                for key in [*own, *others, *self._known.keys() & self._wanted.keys()]: self._wanted.pop(key, None)
         if own: known |= self._compute([*own], others)
         return [known[key] for key in keys]
 
