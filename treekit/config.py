@@ -131,7 +131,6 @@ class RunOptions:
 
     command_dir: Path | None = None  # folder that the processes of a command share: progress, notices, the shared budget
     owner: str = ""  # owning process (`treekit.utils.process_identity`), with which this process ends
-    share: str = ""  # "2/4": this process is the second of four workers, and asks its part of the questions
     sealed: bool = False  # no connection to other machines
     retrain: bool = False  # train the bundled models again
     about: dict = field(default_factory=dict)  # for the run's record (`treekit.experiments.run_records`): its artefact, a label, a parent
