@@ -49,7 +49,7 @@ USUAL_ROWS = {
     "RDR²": ("No-retrieval", "Retrieve-and-Read", "FLARE", "ASC", "RDR2 (Ours)"),
 }
 THREE_ROWS = ("zero-shot", "COT (zero-shot)", "TreeRare (DT)", "Direct Generation", "Self-ask", "ToQ (ours)", "Vanilla", "Auto-RAG",
-              "ARISE (ours)", "NativeRAG", "Iter-RetGen", "SEARCH-R*", "No-retrieval", "Retrieve-and-Read", "RDR2 (Ours)")  # three of each paper
+              "ARISE (ours)", "NativeRAG", "Iter-RetGen", "SEARCH-R*", "No-retrieval", "Retrieve-and-Read", "RDR2 (Ours)")  # three a paper
 SMALL_SEARCH = dict(iterations=4, depth=3, width=2)  # of ARISE among them, for a model on two cores; the paper's: 200, 4, 5
 COSTLY = {"TreeRare": ("TOT", "TreeRare (CT)"), "ARISE": ("RATT",), "SEARCH-R": ("HippoRAG", "ChainRAG"), "RDR²": ("ASC-F",)}
 SHOWN_AS = {"Self-ask": "Self-ask (ToQ)", "Chain-of-Thought": "Chain-of-Thought (ToQ)", "ToQ (ours)": "Tree-of-Question",
@@ -236,7 +236,7 @@ def small_run(
 def beside_baselines(
     results: Results,
     rows: dict[str, ComparedMethod],
-) -> list[dict]:  # paper, method, dataset, metric, n, failures, value, low, high, calls, tokens, and the differences to the paper's own method
+) -> list[dict]:  # paper, method, dataset, metric, n, failures, value, low, high, calls, tokens, critical_path; own_adds, …, p
     "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
     found, cost = qualities(results), {(c["method"], c["dataset"]): c for c in results.cost()}
     own = {(rows[m].paper, d): s[d] for (m, d), s in found.items() for s in [{d: s}] if rows[m].proposed}
