@@ -53,14 +53,16 @@ def _connection_failed(error, host, endpoint):
     cause, look, text = type(error.__cause__).__name__, "look at its log, or try again", str(error.__cause__)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         why = printable(text.rpartition("failed:")[2].partition("(_ssl")[0])
-        return CallFailed("unreachable", f"the certificate of {host} is not trusted: {why}",
-                          "set SSL_CERT_FILE to the certificate of its authority", again=False)
+        todo = "name the server as its certificate does" if "mismatch" in why else "renew it, or set this machine's clock" \
+            if "expired" in why else "set SSL_CERT_FILE to the certificate of its authority"
+        return CallFailed("unreachable", f"the certificate of {host} is not trusted: {why}", todo, again=False)
     if "SSL" in text: return CallFailed("unreachable", f"{host} speaks no TLS", f"write http://{host} if it has none", again=False)
     if cause in ("ConnectError", "UnsupportedProtocol"):
         todo = f"check the network, and that a server runs there: curl {endpoint}/models"
         return CallFailed("unreachable", f"no connection to {host}", todo)
     if "complete" in str(error.__cause__):  # both of h11's messages contain "(in)complete"
         return CallFailed("truncated", f"{host} broke off in the middle of an answer", look)
+    if endpoint.startswith("http:"): look += f"; if it speaks TLS, write https://{host}"
     return CallFailed("server", f"{host} closed the connection ({cause})", look)
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #93ab4210
@@ -318,7 +320,8 @@ class ServerConnection:
             hooks = dict(request=[note_sending], response=[note_response, head, _refuse_redirect, limit_body, body])
             local = is_loopback(endpoint)
             tls = certificates() if endpoint.startswith("https") or not local else False
-            http_client = openai.DefaultAsyncHttpxClient(verify=tls, limits=limits, event_hooks=hooks, trust_env=not local)
+            http_client = openai.DefaultAsyncHttpxClient(verify=tls, limits=limits, event_hooks=hooks, trust_env=not local,
+                                                       headers={"Accept-Encoding": "gzip"})
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not is_openai: client.organization = client.project = None  # the environment's are OpenAI's
