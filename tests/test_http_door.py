@@ -103,6 +103,7 @@ def serve():
     for made in running: made.shutdown(), made.server_close()
 
 
+REPLY = json.dumps(dict(choices=[dict(finish_reason="stop", message=dict(content="Ada"))])).encode()
 ONCE = gzip.compress(b" " * (60 << 20), 9)
 PACKED = {"gzip": ONCE, "gzip, gzip": gzip.compress(ONCE, 9), "br": b"x", "deflate": b"x"}
 
@@ -123,12 +124,11 @@ def test_a_small_body_cannot_unpack_to_a_large_one(serve, packed):
 
 
 def test_a_compressed_reply_is_read(serve):
-    body = json.dumps(dict(choices=[dict(finish_reason="stop", message=dict(content="Ada"))])).encode()
     for packed in (dict(Content_Encoding="gzip"), {}):
-        url = serve(200, gzip.compress(body) if packed else body, **packed)
+        url = serve(200, gzip.compress(REPLY) if packed else REPLY, **packed)
         assert ask(url)[0].text == "Ada"
         with http_client(url, 5) as client: assert client.get(url).json()["choices"]
-    with pytest.raises(CallFailed, match="compression is damaged") as failed: ask(serve(200, body, Content_Encoding="gzip"))
+    with pytest.raises(CallFailed, match="compression is damaged") as failed: ask(serve(200, REPLY, Content_Encoding="gzip"))
     assert failed.value.kind == "malformed"
 
 
@@ -158,7 +158,7 @@ def certificate(tmp_path_factory):
     ("other.example", 9, True, "name the server as its certificate does"), ("127.0.0.1", -1, True, "expired; renew it")])
 def test_certificates(serve, certificate, monkeypatch, host, days, trusted, said):
     "A server's certificate is checked, SSL_CERT_FILE adds an authority, and each refusal says what helps."
-    url = serve(200, json.dumps(dict(choices=[dict(finish_reason="stop", message=dict(content="Ada"))])).encode(), path := certificate(host, days))
+    url = serve(200, REPLY, path := certificate(host, days))
     if trusted: monkeypatch.setenv("SSL_CERT_FILE", str(path))
     certificates.cache_clear()
     try:
@@ -197,7 +197,8 @@ def test_a_redirect_to_another_host_gets_neither_key_nor_prompt(serve, server):
 
 @pytest.mark.parametrize("fault, what, todo", [
     (dict(status=503, body='{"error": {"message": "Loading model"}}'), "answered 503: Loading model", "go on later"),
-    (dict(status=302, headers=["location: https://other.example/v1"]), "redirects to https://other.example", "name the address that answers"),
+    (dict(status=302, headers=["location: https://other.example/v1"]), "redirects to https://other.example",
+     "name the address that answers"),
     (dict(body="<html>Log in"), "no JSON: '<html>Log in'", "OpenAI-compatible"), (dict(body="[]"), "the answer is an error", "log"),
     (dict(status=401, body='{"error": {"message": "' + KEY + '"}}'), "answered 401: …", "check the key")])
 def test_the_doctor_asks_through_the_runs_client(server, monkeypatch, fault, what, todo):

@@ -19,7 +19,7 @@ from ..config import Profile, UsageError, choose, home_dir, root, run_options, v
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
 from ..core.prompts import CallFailed
-from ..llm.openai_client import ServerConnection, call_failed, parse_body, scores_texts
+from ..llm.openai_client import SCORE_ELSEWHERE, ServerConnection, call_failed, parse_body, scores_texts
 from .catalog import FIELDS, inventory
 from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
@@ -345,8 +345,7 @@ def lacking(
         if key and not variable(key): return f"key: set the environment variable {key}"
         if not _listens(endpoint): return f"server: nothing answers at {without_secrets(endpoint)}: start it with the model {name}"
     if kind == "echo" and not scores_texts(name):
-        return (f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: "
-                "serve the model with vLLM (--profile vllm)")
+        return f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: {SCORE_ELSEWHERE}"
     if kind == "documents":
         return (f"documents: {reached.get('why', name)}; Wikipedia's: "
                 "treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
@@ -437,8 +436,7 @@ def _unechoed(profile, kind):
         except (KeyError, TypeError, IndexError): pass
         said = "its answer has none"
     why = " ".join(said.replace(": ", ", ").split())
-    return (f"log-probabilities: {urlsplit(without_secrets(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): "
-            "serve the model with vLLM (--profile vllm)")
+    return f"log-probabilities: {urlsplit(without_secrets(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): {SCORE_ELSEWHERE}"
 
 def _documents(profile):
     "Message if the documents for routing are missing."
@@ -484,14 +482,19 @@ def _context(profile, paper):
     return "context", works, f"{found:,} tokens; the longest prompts{f' of {paper}' if paper else ''} need about {least:,}", todo
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #9f1e0a12
-def check_access(profile: Profile):
-    "Check API key, price, and the locks of the run store, before anything is loaded. Raises `UsageError`."
+def check_access(
+    profile: Profile,
+    methods: tuple = (),  # of the run, if they are known: a search by risk needs log-probabilities
+):
+    "Check API key, price, the locks of the run store and log-probabilities, before anything is loaded. Raises `UsageError`."
     from treekit.experiments.planning import store_path
     if profile.offline or run_options().cassette: return
     profile.key()
     need_locks(store_path(profile).parent)
     if profile.budget is not None and profile.served and (said := _price(profile))[1] is False:
         raise UsageError(f"the budget of ${profile.budget:g} needs the price of model {profile.model!r}: {said[3]}")
+    if not any((getattr(m, "value", ""), getattr(m, "scorer", "")) == ("risk", "likelihood") for m in methods): return
+    if line := lacking(dict(kind="echo", name=profile.endpoint), profile) or _unechoed(profile, "echo"): raise UsageError(line)
 
 def preflight(
     profile: Profile,
@@ -518,7 +521,7 @@ def preflight(
     scored = any("log-probabilities" in get_paper(name.partition("/")[0]).requires for name in what)
     if sets.get("scorer") == "guess": return  # no text is scored
     if scored and scores_texts(profile.endpoint) and (line := _unechoed(profile, "echo")):
-        raise UsageError(f"{line}, or let the model guess (--set scorer=guess)")
+        raise UsageError(line)
 
 def _own(profile, name, given):
     "Profile of an artefact's run; with the profile `paper`, with the artefact's settings."
