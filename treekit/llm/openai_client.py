@@ -159,12 +159,14 @@ def _read_choices(data, request, latency):
 
 _FINISHES = ("stop", "length", "content_filter", "tool_calls", "function_call", "eos", "eos_token", "end_turn", "stop_sequence", "complete",
              "completed", "finished", "finish")
-_BROKEN_OFF = re.compile(r"error|fail|abort|cancel|timeout|time_?out|overload|exception|interrupt|unavailable|disconnect|incomplete", re.I)
+_BROKEN_OFF = re.compile(r"error|fail|abort|cancel|timeout|time_?out|overload|exception|interrupt|unavailable|disconnect|incomplete"
+                         r"|insufficient", re.I)
 
 def _finish(choice, data):
     "Finish reason of a choice. `CallFailed` if the server broke off."
     given = choice.get("finish_reason")
-    if not isinstance(given, str): return None
+    if given is None: return None
+    given = str(given)
     if _BROKEN_OFF.search(given) or isinstance(choice.get("error"), dict):
         why = printable(_object(choice, "error").get("message") or "")[:200]
         raise CallFailed("truncated", f"the server broke off the reply: finish_reason {printable(given)[:40]}{': ' * bool(why)}{why}",
@@ -173,7 +175,8 @@ def _finish(choice, data):
 
 def _oddities(text, finish):
     unknown = finish and finish.lower() not in _FINISHES
-    return reply_oddities(text) + [f"unknown finish_reason {finish}"] * bool(unknown)
+    cut = finish == "content_filter" and bool(text)
+    return reply_oddities(text) + [f"unknown finish_reason {finish}"] * bool(unknown) + ["the server's content filter cut the reply"] * cut
 
 def _written(usage):
     "Completion tokens including hidden reasoning, and the reasoning tokens. Some servers report the two separately."
@@ -234,7 +237,7 @@ def _empty(completions, counts, data):
         return CallFailed("empty", "all of max_tokens went into thinking, or none was left for an answer",
                           "raise the profile's max_tokens", again=False, tokens=paid)
     calls = [call for choice in data["choices"] for call in choice["message"].get("tool_calls") or () if isinstance(call, dict)]
-    tools = [call.get("function") for call in calls]
+    tools = [call.get("function") for call in calls] + [choice["message"].get("function_call") for choice in data["choices"]]
     if names := [printable(f.get("name"))[:40] for f in tools if isinstance(f, dict)]:
         return CallFailed("empty", f"the model called the tool {names[0]} instead of answering",
                           "serve it without a tool parser (vLLM: without --enable-auto-tool-choice)", tokens=paid)
