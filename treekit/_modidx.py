@@ -5340,6 +5340,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                   'treekit/figures/plots.py'),
                                        'treekit.figures.plots._render': ('16_figures/plots.html#_render', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots._series': ('16_figures/plots.html#_series', 'treekit/figures/plots.py'),
+                                       'treekit.figures.plots._shows': ('16_figures/plots.html#_shows', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots._what_ran': ('16_figures/plots.html#_what_ran', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots.describe': ('16_figures/plots.html#describe', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots.dot_plot': ('16_figures/plots.html#dot_plot', 'treekit/figures/plots.py'),
