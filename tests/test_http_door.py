@@ -51,7 +51,8 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, 
 
 @pytest.mark.parametrize("name, value, said", [
     ("HTTP_PROXY", "http://127.0.0.1:9", "through the proxy in HTTP_PROXY; .*NO_PROXY"),
-    ("http_proxy", "http://u:secret@127.0.0.1:9", "through the proxy in http_proxy"), ("all_proxy", "127.0.0.1:9", "the proxy in all_proxy"),
+    ("http_proxy", "http://u:secret@127.0.0.1:9", "through the proxy in http_proxy"),
+    ("all_proxy", "127.0.0.1:9", "the proxy in all_proxy"),
     ("HTTP_PROXY", "http://[::1", "HTTP_PROXY should be a URL"), ("NO_PROXY", "*", "check the network")])
 def test_a_proxy_that_fails_is_named(monkeypatch, name, value, said):
     monkeypatch.setenv("HTTP_PROXY" if name == "NO_PROXY" else name, "http://127.0.0.1:9")

@@ -58,10 +58,11 @@ def _connection_failed(error, host, endpoint):
         return CallFailed("unreachable", f"the certificate of {host} is not trusted: {why}", todo, again=False)
     if "SSL" in text: return CallFailed("unreachable", f"{host} speaks no TLS", f"write http://{host} if it has none", again=False)
     if proxy := proxy_variable(endpoint):
-        if cause == "ProxyError": return CallFailed("unreachable", f"the proxy in {proxy} doesn't connect to {host}: {printable(text)[:80]}",
-                                                    f"correct its name and password, or name {host} in NO_PROXY", again=False)
-        if cause == "ConnectError":
-            return CallFailed("unreachable", f"no connection to {host} through the proxy in {proxy}", f"correct it, or name {host} in NO_PROXY")
+        todo = f"correct it, or name {host} in NO_PROXY"
+        if cause == "ProxyError":
+            what = f"the proxy in {proxy} doesn't connect to {host}: {printable(text)[:80]}"
+            return CallFailed("unreachable", what, todo, again=False)
+        if cause == "ConnectError": return CallFailed("unreachable", f"no connection to {host} through the proxy in {proxy}", todo)
     if cause in ("ConnectError", "UnsupportedProtocol"):
         todo = f"check the network, and that a server runs there: curl {endpoint}/models"
         return CallFailed("unreachable", f"no connection to {host}", todo)
