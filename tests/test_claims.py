@@ -434,11 +434,11 @@ def test_one_false_discovery_rate_over_the_distinct_contrasts_of_a_paper(tmp_pat
 
 @pytest.mark.parametrize("file", [
     *(f"figures/offline/{p}/claims.csv" for p in ("treerare", "toq", "arise", "searchr", "rdr2")),
-    "data/measured/claims_corpora.csv", "data/measured/controls_corpora.csv", "figures/offline/across/controls.csv"])
+    "figures/offline/across/controls.csv"])
 def test_a_difference_lies_in_its_interval(file):
     "A mean of several comparisons isn't beside the interval of one of them."
     for row in csv.DictReader((root() / file).open(encoding="utf-8", newline="")):
-        for name, start in dict(difference="", effect="", corpora_difference="corpora_", amount="amount_").items():
+        for name, start in dict(difference="", effect="", amount="amount_").items():
             value, low, high = row.get(name), row.get(f"{start}low"), row.get(f"{start}high")
             if value and low: assert float(low) <= float(value) <= float(high), (row, name)
 

@@ -276,23 +276,6 @@ def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
     assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)
 
 
-def test_effects_over_corpora_have_one_value_a_corpus():
-    def rows(effect): return [dict(paper="A", contrast=c, effect=effect, low=0, high=0, p=1, n=30, outcome="") for c in ("sham", "oracle")]
-    sham, oracle = controls.control_rows_over([rows(.1), rows(.2), rows(.3)])
-    assert sham["corpora"] == 3 and sham["n"] == 90 and abs(sham["effect"] - .2) < 1e-9
-    assert abs(sham["low"] - (.2 - 4.3027 * .1 / 3 ** .5)) < 1e-4 and sham["outcome"] == "holds" and oracle["outcome"] == "fails"
-    assert {r["outcome"] for r in controls.control_rows_over([rows(.2), rows(.21), rows(.2)])} == {"fails", "holds"}
-
-
-def test_a_measured_row_of_another_design_is_told_apart():
-    one, other = ({c.paper: c for c in controls_of(setting("offline", 2, {}))} for _ in range(2))
-    assert {p: controls.design(c) for p, c in one.items()} == {p: controls.design(c) for p, c in other.items()}
-    tree = one["TreeRare"]
-    changed = [replace(tree, sham=replace(tree.sham, handed_up="children")), replace(tree, datasets=("hotpotqa",)),
-               replace(tree, plain=replace(tree.plain, top_k=3))]
-    assert len({controls.design(c) for c in (tree, *changed)}) == 4
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("paper, d", [("TreeRare", "hotpotqa"), ("SEARCH-R", "musique"), ("RDR²", "asqa")])
 def test_a_sham_with_the_components_information_fails(paper, d, tmp_path):

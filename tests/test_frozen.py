@@ -1,6 +1,5 @@
 "Frozen abilities and margins: who changes them sees which tables were made before."
 import csv
-import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,8 +14,7 @@ from treekit.cli.main import main
 from treekit.config import load_profile, root
 from treekit.figures import frozen
 from treekit.figures.frozen import (
-    FROZEN, abilities_hash, frozen_hash, frozen_note, made_otherwise, margins_hash, otherwise_note, outdated_claims, record_frozen)
-from treekit.figures.claims import load_claims
+    FROZEN, abilities_hash, frozen_hash, frozen_note, made_otherwise, margins_hash, otherwise_note, record_frozen)
 from treekit.figures.index_page import index_page
 from treekit.models.simulated.ability import PRESETS
 from treekit.papers.plugin import Paper
@@ -119,17 +117,3 @@ def test_the_ability_of_a_task():
 def test_hashes_are_short_and_differ():
     assert len({abilities_hash(), margins_hash(), frozen_hash(), abilities_hash("small")}) == 4
     assert all(len(h) == 8 for h in (abilities_hash(), margins_hash(), frozen_hash())) and isinstance(OFFLINE, Path)
-
-
-def test_measured_outcomes_of_changed_claims_are_left_out_and_named(monkeypatch):
-    with open(root() / "data" / "measured" / "claims_by_competence.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
-    claims = {c.id: c for c in load_claims()}
-    older, page = outdated_claims(rows, claims), (OFFLINE / "across" / "competence.md").read_text(encoding="utf-8")
-    said = re.search(r"Left out, since .*: (.*?)\.", page)
-    assert older == (said[1].split(", ") if said else []) and len(older) < 10
-    one = next(i for i in claims if i not in older)
-    assert outdated_claims(rows, claims | {one: replace(claims[one], statement="In other words")}) == older
-    assert set(outdated_claims(rows, claims | {one: replace(claims[one], margin=9.0)})) == {*older, one}
-    assert set(outdated_claims(rows, {k: v for k, v in claims.items() if k != one})) == {*older, one}
-    monkeypatch.setitem(frozen_margins()["claims"], "equivalence", .05)
-    assert set(outdated_claims(rows, claims)) == {r["id"] for r in rows}

@@ -14,8 +14,7 @@ from .markdown import md_cell, md_text
 from .provenance import origin_of
 from .tables import Artefact, Sheet, artefact_label
 from ..figures.claims_page import claims_by_artefact
-from ..figures.index_page import highlights_of
-from ..figures.titles import artefact_of, paper_names
+from ..figures.titles import paper_names
 from ..figures.verdicts import count_verdicts
 from ..papers.plugin import papers
 from ..utils.sanitize import md_table
@@ -116,11 +115,6 @@ def _row(artefact, claims):
     words = [", ".join(f"{n} {k}" for k, n in found.items() if n) for found in (counts, told)]
     return f"[{md_text(artefact.label)}]({artefact.paper}/{artefact.name}.md)", md_text(artefact.description), *words
 
-def _highlights(folder):
-    "Findings that need no model; their links lead to the artefacts' pages."
-    def page(found): return f"]({found[1]}/{artefact_of(found[1], found[2]) or found[2]}.md)"
-    return re.sub(r"\]\(([\w-]+)/([\w-]+)\.md\)", page, highlights_of(folder))
-
 def results_index(
     artefacts: list[Artefact],
     folder: Path,  # figures/<profile>
@@ -133,7 +127,7 @@ def results_index(
 
 Every table and figure that `treekit reproduce` has written, by paper. *Cells* counts the verdicts of the cells beside print, *claims*
 those of the paper's statements about it. [Verdicts and claims](/explanation/verdicts_and_claims.md) explains the words.
-""", more, _highlights(folder)]
+""", more]
     for paper in dict.fromkeys(a.paper for a in artefacts):
         own = [a for a in artefacts if a.paper == paper]
         claims = claims_by_artefact(folder / paper / "claims.csv")

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FROZEN', 'abilities_hash', 'margins_hash', 'frozen_hash', 'record_frozen', 'made_otherwise', 'otherwise_note',
-           'frozen_note', 'claim_hash', 'outdated_claims']
+           'frozen_note']
 
 # %% ../../nbs/16_figures/02_frozen.ipynb #8a446e89
 from pathlib import Path
@@ -88,21 +88,3 @@ def frozen_note(
     what = (f"Abilities of the simulated model and margins of verdicts and claims: frozen {frozen_margins()['frozen']}, hash {at}"
             f"{'' if today == at else f'; changed since then, hash {today}'}.")
     return f"{what} {otherwise_note(folder) or 'All artefacts were made with them.'}"
-
-# %% ../../nbs/16_figures/02_frozen.ipynb #db4868f5
-_WORDING = ("section", "statement", "quote", "note")  # fields of a claim that decide nothing
-
-def claim_hash(
-    claim,  # a `treekit.figures.claims.Claim`
-    preset: str = "strong",  # ability of the run
-) -> str:  # 8 hex digits
-    "Hash of what decides a claim's outcome in a run: its fields without their wording, the margins of claims, and the ability."
-    return fingerprint({k: v for k, v in vars(claim).items() if k not in _WORDING}, frozen_margins()["claims"], vars(PRESETS[preset]))[:8]
-
-def outdated_claims(
-    rows: list[dict],  # measured outcomes: id, competence, claim (its hash when it was measured)
-    claims: dict,  # id -> claim, as it is today
-) -> list[str]:  # ids
-    "Claims that have changed, or whose margins or ability have, since their outcomes were measured; those that are gone, too."
-    def changed(r): return r["id"] not in claims or claim_hash(claims[r["id"]], r["competence"]) != r["claim"]
-    return list(dict.fromkeys(r["id"] for r in rows if changed(r)))

@@ -6,7 +6,7 @@
 __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_FAILURES', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TESTED', 'LEGEND_OF_PRINT',
            'PageCell', 'pivot_cells', 'span_of', 'is_synthetic_table', 'what_was_run', 'TablePage', 'to_markdown',
            'markdown_page', 'to_html', 'html_page', 'claim_text', 'claim_lines', 'command_line', 'save_csv',
-           'save_table', 'is_consistent', 'save_errata']
+           'save_table', 'is_consistent', 'contradictions', 'save_errata']
 
 # %% ../../nbs/16_figures/05_tables.ipynb #bad1da96
 import re, shlex
@@ -20,6 +20,7 @@ from .cells import CellScores, name_and_run, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .significance import best_cells
 from .titles import artefact_of, description_of, is_added, run_command_options, changed_settings
+from ..papers.plugin import get_paper, read_rows
 from .verdicts import NOT_APPLICABLE, VERDICTS, names_failures
 from ..scoring.statistics import p_text
 from ..utils.atomic_write import write_whole
@@ -376,6 +377,17 @@ _NO_ERRATUM = re.compile(r"(holds|consistent|can't be checked)(:.*)?", re.S)
 def is_consistent(finding: str) -> bool:
     "Whether the finding of an entry is that the published values are consistent, or can't be checked."
     return bool(_NO_ERRATUM.fullmatch(finding.strip()))
+
+def contradictions(
+    folder: Path,  # figures/<profile>
+    paper: str,
+) -> list[dict]:  # where, claim, printed, recomputed, finding; the most telling one first
+    "Errata of a paper that follow from its printed numbers and sentences alone."
+    about = {(r["where"], r["claim"]): r["counted"] for r in get_paper("real").rows("errata.csv") if r["paper"] == paper}
+    def counted(r):
+        return about.get((r["where"], r["claim"]), "yes")
+    rows = [r for r in read_rows(folder / paper / "inconsistencies.csv") if not is_consistent(r["finding"]) and counted(r) != "no"]
+    return sorted(rows, key=lambda r: counted(r) != "first")
 
 def save_errata(
     entries: list[dict],  # with where, claim, printed, recomputed, finding and further fields
