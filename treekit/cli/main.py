@@ -326,7 +326,6 @@ def list_(paper, profile, as_json):
     """
     from textwrap import shorten
     from treekit.figures.claims_page import claims_by_artefact
-    from treekit.figures.frozen import otherwise_note
     from treekit.figures.verdicts import count_verdicts
     from treekit.artefacts.build_cache import read_record
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
@@ -349,7 +348,6 @@ def list_(paper, profile, as_json):
         for r in (r for r in rows if r["paper"] == name):
             title = shorten(r["title"], 62, placeholder=" …")
             click.echo(f"  {r['artefact']:<15} {title:<63} {r['last_run']:<17} {_state(r)}")
-    if said := otherwise_note(root() / "figures" / profile, paper): click.echo(said)
 
 def _state(row):
     "A row of `list` in a few words."
@@ -379,7 +377,6 @@ def claims(paper, profile, out, as_json):
     """
     from treekit.figures.claims import load_claims
     from treekit.figures.claims_page import CLAIM_SOURCES, claims_of_run, source_of_claims, summary_of
-    from treekit.figures.frozen import otherwise_note
     if not out: choose("profile", profile, {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names()))
     if out and not Path(out).is_dir(): absent("folder", out, Path.is_dir)
     folder = Path(out or root() / "figures" / profile)
@@ -390,7 +387,6 @@ def claims(paper, profile, out, as_json):
     names = list(dict.fromkeys(c.paper for c in load_claims(paper)))
     for told in CLAIM_SOURCES:
         if own := [name for name in names if source_of_claims(folder, name) == told]: click.echo(f"  from {told}: {', '.join(own)}")
-    if said := otherwise_note(folder, paper): click.echo(f"  {said}")
 
 def _show_claims(verdicts, as_json):
     "The claims on the terminal, one line each."

@@ -16,7 +16,6 @@ from ..papers.plugin import discover, read_rows
 from ..utils.sanitize import ht, md, md_table
 from .claims import CLAIM_OUTCOMES, SIZES
 from .claims_page import claims_by_artefact, claims_in
-from .frozen import frozen_note
 from .style import metric_type
 from .tables import what_was_run
 from .titles import artefact_of, evidence_of, is_added, paper_names, title_of
@@ -217,7 +216,7 @@ def index_page(
               "what an artefact is based on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* "
               "questions, the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
     contents = "[Findings](#findings) · [The papers](#the-papers) · [Metrics](#metrics)" if any(findings) else ""
-    parts = [f"# Results of profile {md(folder.name)}", _opening(found), md(frozen_note(folder)), contents]
+    parts = [f"# Results of profile {md(folder.name)}", _opening(found), contents]
     if any(findings): parts += ["## Findings", *findings]
     parts += ["## The papers", legend, *papers, "## Metrics", _metrics()]
     page = "\n\n".join(filter(None, parts)) + "\n"

@@ -21,7 +21,6 @@ from ..exports.latex import korean_preamble, tex
 from ..figures.claims import CLAIM_OUTCOMES, SIZES, TESTED_OUTCOMES, ClaimVerdict
 from ..figures.claims_page import claim_line, counts_of, saved_claims, sizes_of
 from ..figures.error_pages import STEPS
-from ..figures.frozen import otherwise_note
 from ..figures.tables import command_line
 from ..figures.titles import evidence_of, title_of
 from ..figures.verdicts import count_verdicts, counts_text
@@ -146,7 +145,7 @@ def _deviations_note(paper, folder):
     counts = Counter()
     for path in sorted((folder / paper.name).glob("*.csv")): counts.update({k: v for k, v in count_verdicts(path).items() if v})
     return (f"Cells of its tables: {counts_text(counts) or 'none was run'}. A cell is compared with print only if the same experiment ran. "
-            f"The facts below differ; a cell can differ in several. {otherwise_note(folder, paper.name, f'{paper.name}/report')}".strip())
+            "The facts below differ; a cell can differ in several.")
 
 def _readings(rows):
     "Interpretations of the method by paper and public code."

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
-           'CONTRASTS', 'CONTROLS_LEGEND', 'ControlClient', 'random_places', 'RandomTree', 'RandomRouter',
-           'random_decision', 'draw_paragraphs', 'router_shares', 'GoldRetriever', 'ControlledMethod', 'gold_replies',
-           'QuestionAsPath', 'Controls', 'controls_of', 'controls_on', 'run_controls', 'with_tokens', 'tokens_used',
-           'passages_read', 'control_outcome', 'within_margin', 'control_rows', 'control_scores']
+           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'WORSE', 'CONTROLS_LEGEND', 'ControlClient',
+           'random_places', 'RandomTree', 'RandomRouter', 'random_decision', 'draw_paragraphs', 'router_shares',
+           'GoldRetriever', 'ControlledMethod', 'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of',
+           'controls_on', 'run_controls', 'with_tokens', 'tokens_used', 'passages_read', 'control_outcome',
+           'failed_controls', 'within_margin', 'control_rows', 'control_scores']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import asyncio
@@ -27,7 +28,6 @@ from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ..arise.states import GUESS, VERIFY
 from .evaluation import entrants, qualities, why_not
-from ...figures.controls import FAILS, HARMS, HOLDS, NOT_SHOWN, SHOWN, WORSE
 from ..rdr2.method import RDR2, first_steps, routed_passages
 from ..rdr2.router import ROUTE, RST, Decision, expandable
 from ..rdr2.routing_state import PaperRules, Route, RoutingStep, grouped
@@ -408,6 +408,8 @@ CONTRASTS = {  # what it shows -> (more, less)
     "oracle": ("oracle", "method"),
 }
 
+HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN, WORSE = "holds", "fails", "harms", "shown", "not shown", "worse"
+
 def control_outcome(
     name: str,  # of `CONTRASTS`
     low: float,  # interval of the effect
@@ -418,6 +420,13 @@ def control_outcome(
     if name == "sham": return FAILS if low > 0 else HARMS if high < 0 else HOLDS
     if name == "oracle": return HOLDS if low > 0 else FAILS
     return SHOWN if low > 0 else WORSE if high < 0 else NOT_SHOWN
+
+def failed_controls(
+    rows: list[dict],  # paper, contrast, outcome, effect in points
+) -> str:  # for a caption; empty: none
+    "Sentence that names the controls that fail."
+    wrong = [f"{r['paper']} ({r['contrast']}, {r['effect']:+.1f} points)".replace("-", "−") for r in rows if r["outcome"] == FAILS]
+    return f"Controls that fail: {', '.join(wrong)}." if wrong else ""
 
 def within_margin(row: dict) -> str:  # "yes" or "no"; empty: no sham's effect
     "Whether a sham's interval lies within the margin of equivalence, so that an effect of that size is excluded."
