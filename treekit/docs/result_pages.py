@@ -46,8 +46,8 @@ def table_markdown(
     return _cut(re.sub(r"<img [^>]*>", "", text), LONGEST)
 
 # %% ../../nbs/24_docs/12_result_pages.ipynb #d9d3dfcd
-_NOT_COMPARABLE = ("The model is simulated and the questions are generated. These numbers are not comparable with print: see "
-                   "[the simulated model](/explanation/simulated_model.md) and [verdicts](/explanation/verdicts_and_claims.md).")
+_NO_VERDICTS = ("The model is simulated and the questions are generated. These numbers are compared with none of the paper's: see "
+                "[the simulated model](/explanation/simulated_model.md) and [verdicts](/explanation/verdicts_and_claims.md).")
 
 def _sheet_part(artefact, sheet, first):
     "Section of a table."
@@ -95,7 +95,7 @@ def result_page(
     if artefact.name == "inconsistencies": sheets = [errata_sections(artefact.sheets, artefact.notebook)]
     else: sheets = [_sheet_part(artefact, s, i == 0) for i, s in enumerate(artefact.sheets)]
     shown = [*sheets[:1], *pictures, *sheets[1:]] if artefact.kind == "table" else [*pictures, *sheets]
-    note = f"```{{note}}\n{_NOT_COMPARABLE}\n```\n" if simulated else ""
+    note = f"```{{note}}\n{_NO_VERDICTS}\n```\n" if simulated else ""
     head = f"# {md_text(artefact.title)}\n\n{md_text(artefact.description)}.\n"
     links = _links_part(artefact, listed, base, questions)
     return "\n".join([head, links, note, *shown, _claims_part(artefact, claims, base), _origin_part(artefact)])

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..config import UsageError, choose
 from .cells import read_cells
+from ..experiments.provenance import is_embedded
 from ..scoring.margins import frozen_margins
 from ..papers.plugin import discover
 from ..scoring.metrics import METRIC_DIRECTIONS
@@ -760,18 +761,21 @@ def judge(
     known: dict | None = None,  # (model, row) -> what ran under its name, from other tables of the run
     real_only: bool = True,  # whether to exclude substitutes of rows and judges as evidence
 ) -> list[ClaimVerdict]:  # one per model; a single "not run" if there is none
-    "Evaluate a claim on the published cells and on a run, by raw p-values without correction for multiple claims."
+    "Evaluate a claim on the published cells and on a run of a real model, by raw p-values without correction for multiple claims."
     size = "not comparable" if claim.sized else ""
     if not claim.artefact: return [_apply_basis(ClaimVerdict(claim, size=size, reason=claim.note or "no artefact has such cells"))]
     from treekit.figures.verdicts import group_for
     own = {c.group for c in cells.values() if c.model and c.group == group_for(c.model, [])}
     told = _in_print(claim, {key: c for key, c in cells.items() if c.group not in own}) | dict(size=size)
     if not cells: return [_apply_basis(ClaimVerdict(claim, size=size, reason=f"{claim.artefact.replace('|', ' and ')} wasn't run"))]
+    bundled = any(c.value is not None and is_embedded(c.model) for c in cells.values())
+    cells = {key: replace(c, value=None) if is_embedded(c.model) else c for key, c in cells.items()}
     out = []
     for name, models in _models(claim, cells):
         mine = {key: c if c.value is None or c.model in models else replace(c, value=None) for key, c in cells.items()}
         out.append(_apply_basis(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}, real_only))))
-    return out or [_apply_basis(ClaimVerdict(claim, **told, reason="no cell of this table was run"))]
+    why = "judged on runs of a real model alone" if bundled else "no cell of this table was run"
+    return out or [_apply_basis(ClaimVerdict(claim, **told, reason=why))]
 
 def _apply_basis(v):
     "Apply the basis of a claim to its verdict."

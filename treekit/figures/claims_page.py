@@ -18,7 +18,9 @@ from .cells import read_cells
 from .claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict, judge_claims, load_claims, merged_cells
 from .significance import direction_of
 from .tables import to_html, to_markdown
+from ..experiments.provenance import is_embedded
 from .verdicts import group_for
+from ..papers.plugin import read_rows
 from ..scoring.metrics import METRIC_DIRECTIONS
 from ..scoring.statistics import kendall, p_text, resample_weights
 from ..utils.atomic_write import write_whole
@@ -141,7 +143,7 @@ def row_orders(
         for c in cells:
             column = c.dataset, c.metric
             if c.printed is not None and c.group not in own: printed.setdefault(c.group, {}).setdefault(column, {})[c.method] = c.printed
-            if c.value is not None: ours.setdefault((c.group, c.model), {}).setdefault(column, {})[c.method] = c
+            if c.value is not None and not is_embedded(c.model): ours.setdefault((c.group, c.model), {}).setdefault(column, {})[c.method] = c
         for (group, model), mine in ours.items():
             for told in printed if group in own else [g for g in printed if g == group]:
                 made = row_order(printed[told], mine, paper=paper, artefact=path.stem, group=told, model=model)
@@ -295,22 +297,24 @@ def order_table(orders: list[RowOrder]):  # pandas.DataFrame
 # %% ../../nbs/16_figures/16_claims_page.ipynb #8cfa20bc
 def claims_in(
     path: Path,  # claims.csv
-) -> dict[str, int]:  # outcome -> number of claims; empty if the file doesn't exist
+) -> dict[str, int]:  # outcome -> number of claims; empty if the file doesn't exist, or a run of a real model is missing
     "Counts of the outcomes in a file. A claim about several artefacts counts once."
-    if not path.exists(): return {}
-    with open(path, encoding="utf-8", newline="") as f: found = Counter(row["outcome"] for row in csv.DictReader(f))
-    return {name: found[name] for name in CLAIM_OUTCOMES}
+    found = Counter(row["outcome"] for row in _judged_rows(path))
+    return {name: found[name] for name in CLAIM_OUTCOMES} if found else {}
+
+def _judged_rows(path):
+    "Rows of a claims.csv; none if no claim was judged."
+    rows = read_rows(path)
+    return rows if any(row["outcome"] not in ("not run", "needs people") for row in rows) else []
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #4b41ae15
 def claims_by_artefact(
     path: Path,  # claims.csv
-) -> dict[str, dict]:  # artefact -> outcome -> number of claims; empty if the file doesn't exist
+) -> dict[str, dict]:  # artefact -> outcome -> number of claims; empty as for `claims_in`
     "Counts of the outcomes by artefact."
-    if not path.exists(): return {}
     found = {}
-    with open(path, encoding="utf-8", newline="") as f:
-        for row in csv.DictReader(f):
-            for artefact in filter(None, row["artefact"].split("|")):
-                counts = found.setdefault(artefact, dict.fromkeys(CLAIM_OUTCOMES, 0))
-                counts[row["outcome"]] = counts.get(row["outcome"], 0) + 1
+    for row in _judged_rows(path):
+        for artefact in filter(None, row["artefact"].split("|")):
+            counts = found.setdefault(artefact, dict.fromkeys(CLAIM_OUTCOMES, 0))
+            counts[row["outcome"]] = counts.get(row["outcome"], 0) + 1
     return found

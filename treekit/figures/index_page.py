@@ -76,7 +76,7 @@ def _opening(found):
     if models == ["simulated"]:
         return (f"{what} In this run a simulated model answers questions about a synthetic wiki, so that it needs no key and no download. "
                 "Such a run shows how a method works, what it costs, and whether its mechanism can help under stated assumptions; it "
-                "neither confirms nor refutes a printed score. The findings on real questions and on the printed numbers need no model.")
+                "neither confirms nor refutes a printed score, so its cells have no verdicts and no claim is judged on it.")
     who = f"Here {', '.join(models)} answered." if models else "No model was called."
     return f"{what} {who} A printed number counts as reproduced only if the same experiment ran; each table names the differences."
 
@@ -211,8 +211,10 @@ def index_page(
     models = _models(found)
     findings = [_claims_table(folder, found), _first_figure(folder)]
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
-    legend = ("*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
-              "*Not compared*: another model or other questions; the differences are listed below each table. The column *evidence* says "
+    words = ("*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
+             "*Not compared*: another model or other questions; the differences are listed below each table. ")
+    legend = ("" if models == ["simulated"] else words) + (
+              "The column *evidence* says "
               "what an artefact is based on: a model (*simulated*, or its name), a model that the kit trains (*trained*), *real* "
               "questions, the paper's own numbers (*print*), or *no model*. *Added*: the paper has no such table or figure.")
     contents = "[Findings](#findings) · [The papers](#the-papers) · [Metrics](#metrics)" if any(findings) else ""
