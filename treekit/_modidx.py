@@ -2534,6 +2534,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                    'treekit.core.http.is_loopback': ('03_core/http.html#is_loopback', 'treekit/core/http.py'),
                                    'treekit.core.http.limit_body': ('03_core/http.html#limit_body', 'treekit/core/http.py'),
                                    'treekit.core.http.note_sending': ('03_core/http.html#note_sending', 'treekit/core/http.py'),
+                                   'treekit.core.http.proxy_variable': ('03_core/http.html#proxy_variable', 'treekit/core/http.py'),
                                    'treekit.core.http.without_key': ('03_core/http.html#without_key', 'treekit/core/http.py')},
             'treekit.core.json_extraction': { 'treekit.core.json_extraction._joined': ( '03_core/json_extraction.html#_joined',
                                                                                         'treekit/core/json_extraction.py'),
