@@ -344,7 +344,7 @@ def _series(records):
         if rows: found.append((f"printed, {g}" if g else "printed", "published", rows))
     for g in (g for g in groups if g in ran):
         rows = [r for r in groups[g] if _is_number(r["reproduced"])]
-        found.append((f"reproduced, {g}" if g else "reproduced", "reproduced", rows))
+        found.append((f"measured, {g}" if g else "measured", "reproduced", rows))
     return found
 
 def _is_number(value): return value is not None and value == value  # not NaN
