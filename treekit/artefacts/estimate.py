@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MODEL_ERROR', 'FREE', 'Billing', 'Cell', 'Counter', 'margin', 'Estimate', 'over_budget', 'sample_notes', 'counted',
-           'estimate_all', 'before_paying', 'fitting', 'estimate_lines']
+           'estimate_all', 'before_paying', 'estimate_lines']
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #f54b0790
 import math, tempfile
@@ -153,7 +153,6 @@ class Estimate:
     longest: int  # tokens of the longest prompt
     measured: float  # share of the replies with a recorded length
     price: object = None  # the model's `Price`; for batch profiles, the batch price
-    plan: object = None  # a `BatchPlan` for batch profiles
 
     def row(self, cells: list[Cell], **names) -> dict:
         "Sums of some cells, with intervals."
@@ -227,7 +226,6 @@ def counted(
 ) -> Estimate:
     "Estimate from the notes of cost sampling."
     from treekit.llm.prices import load_prices, price_of
-    from treekit.experiments.batch_plan import batch_plan
     from treekit.experiments.costs import reply_lengths
     cells = [cell for _, note in notes for cell in note["cells"]]
     calls = [c for cell in cells for made in (*cell["sample"], *cell["index"].values()) for c in made["asked"]]
@@ -244,8 +242,7 @@ def counted(
     measured = sum(c["prompt"] in lengths for c in written) / max(1, len(written))
     unpriced = sorted(m for m, price in prices.items() if price is None)
     longest = max((c["tokens_in"] for c in calls), default=0)
-    plan = batch_plan([note for _, note in notes], profile) if profile.batch and not profile.offline else None
-    return Estimate(made, profile, sample, unpriced, longest, measured, priced(profile.model), plan)
+    return Estimate(made, profile, sample, unpriced, longest, measured, priced(profile.model))
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #9eb9347e
 def estimate_all(
@@ -279,20 +276,11 @@ def before_paying(
     given = {k: v for k, v in given.items() if v is not None}
     source(given.get("data"))
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    if p.offline or p.budget is None and not p.batch or run_options().cassette: return ""
+    if p.offline or p.budget is None or run_options().cassette: return ""
     given.pop("budget", None)
     try: found = estimate_all(what, p, given, sets, sample)
     except (UsageError, Failed): return ""
-    return "\n".join(filter(None, [found.plan and fitting(found), over_budget(found, p.budget)]))
-
-# %% ../../nbs/18_artefacts/04_estimate.ipynb #fe989db8
-def fitting(
-    found: Estimate,  # of a run with a batch profile
-) -> str:  # the plan in one line
-    "Batch plan of an estimate. Raises `UsageError` with the numbers if it exceeds a limit."
-    from treekit.experiments.batch_plan import refused
-    if why := refused(found.plan, found.profile): raise UsageError(why)
-    return found.plan.line()
+    return over_budget(found, p.budget)
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #e8bd3bbc
 def _money(value): return "no price" if value is None else f"{value:.2f}"
@@ -317,9 +305,6 @@ def estimate_lines(found: Estimate) -> list[str]:
         lines.append(f"{found.measured:.0%} of the replies are taken to be as long as recorded ones (data/reply_lengths.csv), "
                      "the others as the offline model's; 'at most': each as long as it may be; a real model may take more or fewer rounds")
     if not p.offline: lines.append(_cache_line(found, t))
-    if found.plan:
-        from treekit.experiments.batch_plan import refused
-        lines += filter(None, [found.plan.line(), refused(found.plan, p)])
     return [*lines, _priced(found, t)]
 
 def _asked(found):

@@ -38,8 +38,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
     "Share": dict(report="One archive with settings, tables and claims", verify="Check and replay an archive of `report`",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data",
                   docs="Build the documentation with all results"),
-    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
-                 store="Batches that are under way"),
+    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
@@ -451,8 +450,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
     facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
-                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total(),
-                 batch=found.plan and found.plan.record())
+                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
     click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join([*shown, *filter(None, [warning])]))
 
 # %% ../../nbs/25_cli/09_main.ipynb #a7c6eea7
@@ -534,10 +532,9 @@ from .report import report_command, verify_command
 from .requirements import requirements_command
 from .docs import docs_command
 from .train import train_command
-from .store import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, docs_command, course_command,
-       init_command, store_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
+       init_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
 
