@@ -90,7 +90,7 @@ def test_a_result_page_has_the_table_the_figure_the_command_and_claims(tmp_path)
     [row] = re.findall(r"^\| simulated \(offline\) \| ReAct \|.*$", (folder / "treerare/table1.md").read_text(encoding="utf-8"), re.M)
     assert row in page and "treekit reproduce treerare/table1" in page and f"({first.pictures[0].name})" in page and "table1.csv" in page
     assert all(f"({a.paper}/{a.name}.md)" in index for a in artefacts)
-    assert "not comparable with print" in page and "## Claims of the paper about it" in page
+    assert "compared with none of the paper's" in page and "## Claims of the paper about it" not in page
 
 
 def test_every_erratum_has_its_computation():

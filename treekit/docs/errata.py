@@ -19,9 +19,9 @@ from ..utils.sanitize import md_table
 def claims_of_run(
     folder: Path,  # figures/<profile>
 ) -> list[dict]:  # rows of each paper's claims.csv, with `paper`
-    "Claims of all papers with the verdicts of a run."
+    "Claims of all papers that a run judged, with the verdicts."
     return [dict(r, paper=path.parent.name) for paper in paper_names() for path in [folder / paper / "claims.csv"] if path.exists()
-            for r in read_sheet(path).lines]
+            for r in read_sheet(path).lines if r["outcome"] != "not run"]
 
 # %% ../../nbs/24_docs/11_errata.ipynb #894acd69
 @dataclass(frozen=True)

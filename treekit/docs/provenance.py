@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from ..config import profile_names, work_dir
 from ..artefacts.build_cache import command_of, read_record
 from .tables import Artefact
-from ..figures.frozen import otherwise_note
 
 # %% ../../nbs/24_docs/09_provenance.ipynb #9dc8d9bb
 @dataclass(frozen=True)
@@ -37,14 +36,13 @@ def origin_of(artefact: Artefact) -> Origin:
     "Provenance of an artefact."
     name = f"{artefact.paper}/{artefact.name}"
     record = read_record(work_dir("runs") / artefact.profile / f"{name}.json")
-    otherwise = next((f" {said}" for s in artefact.sheets[:1] if (said := otherwise_note(s.path.parent.parent, name))), "")
     if not _fits(record, artefact):
         said = "" if not artefact.there else _SHIPPED if artefact.profile == "offline" else _ELSEWHERE
         profile = artefact.profile if artefact.profile in profile_names() else "offline"
-        return Origin(command_of(name, artefact.profile, {}), profile, said + otherwise, error=record.get("error", ""))
+        return Origin(command_of(name, artefact.profile, {}), profile, said, error=record.get("error", ""))
     parameters = record["parameters"]
     facts = {"run on": record.get("when", ""), "took": f"{record.get('seconds', 0):,.0f} s"}
     facts |= {f"{k} (hash)": v[:12] for k, v in record.get("made_from", {}).items() if isinstance(v, str)}
     return Origin(command_of(name, artefact.profile, parameters), parameters.get("profile", "offline"),
-                  f"Run here; the record's hashes are these files'.{otherwise}", facts, record.get("error", ""))
+                  "Run here; the record's hashes are these files'.", facts, record.get("error", ""))
 

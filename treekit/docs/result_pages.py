@@ -14,8 +14,7 @@ from .markdown import md_cell, md_text
 from .provenance import origin_of
 from .tables import Artefact, Sheet, artefact_label
 from ..figures.claims_page import claims_by_artefact
-from ..figures.index_page import highlights_of
-from ..figures.titles import artefact_of, paper_names
+from ..figures.titles import paper_names
 from ..figures.verdicts import count_verdicts
 from ..papers.plugin import papers
 from ..utils.sanitize import md_table
@@ -47,8 +46,8 @@ def table_markdown(
     return _cut(re.sub(r"<img [^>]*>", "", text), LONGEST)
 
 # %% ../../nbs/24_docs/12_result_pages.ipynb #d9d3dfcd
-_NOT_COMPARABLE = ("The model is simulated and the questions are generated. These numbers are not comparable with print: see "
-                   "[the simulated model](/explanation/simulated_model.md) and [verdicts](/explanation/verdicts_and_claims.md).")
+_NO_VERDICTS = ("The model is simulated and the questions are generated. These numbers are compared with none of the paper's: see "
+                "[the simulated model](/explanation/simulated_model.md) and [verdicts](/explanation/verdicts_and_claims.md).")
 
 def _sheet_part(artefact, sheet, first):
     "Section of a table."
@@ -96,7 +95,7 @@ def result_page(
     if artefact.name == "inconsistencies": sheets = [errata_sections(artefact.sheets, artefact.notebook)]
     else: sheets = [_sheet_part(artefact, s, i == 0) for i, s in enumerate(artefact.sheets)]
     shown = [*sheets[:1], *pictures, *sheets[1:]] if artefact.kind == "table" else [*pictures, *sheets]
-    note = f"```{{note}}\n{_NOT_COMPARABLE}\n```\n" if simulated else ""
+    note = f"```{{note}}\n{_NO_VERDICTS}\n```\n" if simulated else ""
     head = f"# {md_text(artefact.title)}\n\n{md_text(artefact.description)}.\n"
     links = _links_part(artefact, listed, base, questions)
     return "\n".join([head, links, note, *shown, _claims_part(artefact, claims, base), _origin_part(artefact)])
@@ -116,11 +115,6 @@ def _row(artefact, claims):
     words = [", ".join(f"{n} {k}" for k, n in found.items() if n) for found in (counts, told)]
     return f"[{md_text(artefact.label)}]({artefact.paper}/{artefact.name}.md)", md_text(artefact.description), *words
 
-def _highlights(folder):
-    "Findings that need no model; their links lead to the artefacts' pages."
-    def page(found): return f"]({found[1]}/{artefact_of(found[1], found[2]) or found[2]}.md)"
-    return re.sub(r"\]\(([\w-]+)/([\w-]+)\.md\)", page, highlights_of(folder))
-
 def results_index(
     artefacts: list[Artefact],
     folder: Path,  # figures/<profile>
@@ -133,7 +127,7 @@ def results_index(
 
 Every table and figure that `treekit reproduce` has written, by paper. *Cells* counts the verdicts of the cells beside print, *claims*
 those of the paper's statements about it. [Verdicts and claims](/explanation/verdicts_and_claims.md) explains the words.
-""", more, _highlights(folder)]
+""", more]
     for paper in dict.fromkeys(a.paper for a in artefacts):
         own = [a for a in artefacts if a.paper == paper]
         claims = claims_by_artefact(folder / paper / "claims.csv")

@@ -10,6 +10,7 @@ import re
 from typing import NamedTuple
 
 from ..figures.claims import CLAIM_OUTCOMES, TESTED_OUTCOMES
+from ..figures.verdicts import VERDICTS
 
 # %% ../../nbs/23_reports/03_checklist.ipynb #67cb28ec
 CHECKLIST_ANSWERS = ("yes", "partly", "no", "not applicable", "for people")
@@ -31,7 +32,7 @@ def checked_facts(
 ) -> dict:  # name -> number, or text
     "Facts for the answers."
     lines, runs, claims = report["artefacts"], report["runs"], report["claims"]
-    verdicts = {v: sum(a["verdicts"].get(v, 0) for a in lines) for v in ("reproduced", "outside", "not comparable", "not run", "failures")}
+    verdicts = {v: sum(a["verdicts"].get(v, 0) for a in lines) for v in (*VERDICTS, "not judged", "failures")}
     ran = [a for a in lines if a["code"] == 0]
     return dict(
         artefacts=len(lines), ran=len(ran), as_written=sum(a["as_written"] for a in ran), verdicts=verdicts,
@@ -73,11 +74,11 @@ def _results(f):
     "Answers for the two badges for results."
     v, c = f["verdicts"], f["claims"]
     compared, said = v["reproduced"] + v["outside"], c["supported"] + c["contradicted"]
-    cells = (f"of {compared + v['not comparable'] + v['not run']} printed cells {v['reproduced']} are reproduced, {v['outside']} outside, "
-             f"{v['not comparable']} not comparable, {v['not run']} not run; of {sum(c.values())} claims {c['supported']} are "
+    cells = (f"of {compared + v['not comparable'] + v['not judged'] + v['not run']} printed cells {v['reproduced']} are reproduced, "
+             f"{v['outside']} outside, {v['not comparable']} not comparable, {v['not judged']} not judged, {v['not run']} not run; of {sum(c.values())} claims {c['supported']} are "
              f"supported, {c['contradicted']} contradicted, {c['inconclusive']} inconclusive")
     replicated = _graded(v["reproduced"], compared)
-    if replicated == "yes" and (said and c["contradicted"] or v["not comparable"] or v["not run"]): replicated = "partly"
+    if replicated == "yes" and (said and c["contradicted"] or v["not comparable"] or v["not judged"] or v["not run"]): replicated = "partly"
     why = "" if replicated == "yes" else "run the paper's own experiment: treekit reproduce … --profile paper"
     others = "this badge is for results from the authors' own artefacts; this code is another"
     return [ChecklistLine("ACM: Results Reproduced", "not applicable", others),

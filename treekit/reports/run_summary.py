@@ -70,8 +70,8 @@ def found_verdicts(
 def differing_facts(
     table: Path,
 ) -> dict[str, int]:  # "parser=bundled, published: Stanza" -> cells; the most frequent first
-    "Number of cells by the reason why they aren't comparable with the paper."
-    rows = [r for r in read_rows(table) if r.get("verdict") == "not comparable"]
+    "Number of cells by what differs from the paper's experiment."
+    rows = [r for r in read_rows(table) if r.get("verdict") in ("not comparable", "")]
     parts = Counter(part for r in rows for part in (r.get("reason") or "").split("; ") if part)
     return dict(sorted(parts.items(), key=lambda p: (-p[1], p[0])))
 

@@ -100,7 +100,7 @@ def replayed_tables(
     (folder / "work").mkdir(parents=True)
     (folder / "replayed.cassette").write_bytes(cassette)
     words = ["cassette", "replay", str(folder / "replayed.cassette"), "--out", str(folder / "out")]
-    done = subprocess.run([sys.executable, "-m", "treekit", *words], cwd=folder / "work", env=clean_environment(folder / "home"),
+    done = subprocess.run([sys.executable, "-P", "-m", "treekit", *words], cwd=folder / "work", env=clean_environment(folder / "home"),
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     wrong = next((line.strip() for line in lines if line.startswith(("✗", "treekit:"))), lines[-1] if lines else "it said nothing")
