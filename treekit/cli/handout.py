@@ -17,8 +17,7 @@ from ..config import UsageError
 @click.command("folder", hidden=True)
 @click.argument("folder", metavar="DIR")
 @click.option("--assignments", metavar="DIR", help="Assignments with their solutions, for who grades.  [default: as students get them]")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def init_folder_command(folder, assignments, as_json):
+def init_folder_command(folder, assignments):
     """Write a working folder DIR: the bundled notebooks and profiles, to run and to change.
 
     \b
@@ -31,8 +30,8 @@ def init_folder_command(folder, assignments, as_json):
     """
     from treekit.utils.scaffold import create
     made = create(folder, assignments)
-    facts = dict(folder=str(folder), files=sum(p.is_file() for p in made.rglob("*")))
-    click.echo(json.dumps(facts) if as_json else f"{os.path.relpath(made)}: {facts['files']} files; go there, and run treekit")
+    files = sum(p.is_file() for p in made.rglob("*"))
+    click.echo(f"{os.path.relpath(made)}: {files} files; go there, and run treekit")
 
 # %% ../../nbs/25_cli/02_handout.ipynb #570dddbc
 class _Init(click.Group):
@@ -60,8 +59,7 @@ init_command.add_command(init_folder_command)
 @click.argument("name")
 @click.argument("folder", required=False, metavar="[DIR]")
 @click.option("--label", default="", metavar="LABEL", help="As the paper prints its method.  [default: the name with a capital letter]")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def init_paper_command(name, folder, label, as_json):
+def init_paper_command(name, folder, label):
     """Write a package NAME for a paper of your own: it works unchanged, and is found once it is installed.
 
     \b
@@ -74,8 +72,7 @@ def init_paper_command(name, folder, label, as_json):
     made = create_paper(name, folder, label)
     files = sum(p.is_file() for p in made.rglob("*"))
     where = os.path.relpath(made)
-    told = f"{where}: {files} files; python -m pip install -e {where}, then treekit list {name}"
-    click.echo(json.dumps(dict(folder=str(folder or name), files=files)) if as_json else told)
+    click.echo(f"{where}: {files} files; python -m pip install -e {where}, then treekit list {name}")
 
 # %% ../../nbs/25_cli/02_handout.ipynb #d91c36a7
 @click.command("pack")
