@@ -20,13 +20,12 @@ import click
 @click.option("--tables", metavar="DIR", help="Where the tables were written.  [default: figures/PROFILE]")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
 @click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.  [default: what the records say]")
-@click.option("--seed", type=int, metavar="SEED", help="Which questions, likewise.")
 @click.option("--data", metavar="SOURCE", help="Questions, likewise; a folder has to be named again: no record holds a path.")
 @click.option("--model", metavar="NAME", help="The model, likewise.")
 @click.option("--endpoint", metavar="URL", help="Its server, likewise.")
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, likewise.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def report_command(what, out, cassette, doi, tables, profile, n, seed, data, model, endpoint, sets, as_json):
+def report_command(what, out, cassette, doi, tables, profile, n, data, model, endpoint, sets, as_json):
     """Write one archive with a run's settings and results, for others to verify.
 
     \b
@@ -40,7 +39,7 @@ def report_command(what, out, cassette, doi, tables, profile, n, seed, data, mod
     """
     from treekit.artefacts.catalog import assigned, settled
     from treekit.reports.report import ways_in_words, write_report
-    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data)
+    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data)
     said = {k: v for k, v in given.items() if v is not None} | others
     path = Path(out or f"{'-'.join(dict.fromkeys(w.strip('/').replace('/', '-') for w in what))}-report.zip")
     made = write_report(path, what, profile, tables and Path(tables), said, doi, cassette)

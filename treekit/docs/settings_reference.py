@@ -79,7 +79,7 @@ def profile_values() -> dict[str, dict[str, str]]:  # profile -> setting -> valu
 _SETTINGS_TOP = """# Settings
 
 A *profile* is a section of `settings.ini`. It determines the model, the questions, the passages and the limits of a run. Select one with
-`--profile NAME`, and change single settings with `--set NAME=VALUE`. Some have an option of their own: `--n`, `--seed`, `--data`,
+`--profile NAME`, and change single settings with `--set NAME=VALUE`. Some have an option of their own: `--n`, `--data`,
 `--budget`, `--model`, `--endpoint`.
 
 A value in the profile's section replaces that of `[DEFAULT]`. A value on the command line replaces both. An unknown setting or a value
