@@ -59,7 +59,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
     "adapters": ("dspy", "langgraph", "langchain_core", "llama_index"),
-    "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "merm"),
 }
 
 def missing_library(
