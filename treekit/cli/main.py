@@ -35,7 +35,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
                   requirements="Requirements for verdicts on a paper's tables"),
     "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, tested on a run",
                     explore="Walk through a run's trees in the browser"),
-    "Share": dict(report="One archive with settings, tables and claims", verify="Check and replay an archive of `report`",
+    "Share": dict(report="One archive: cassette, tables, README", verify="Replay an archive, and compare its tables",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data"),
     "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
                  store="Manage recorded calls and answers"),
