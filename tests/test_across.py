@@ -1,25 +1,17 @@
-"The table no paper has, the study of mechanism, and the curves of ability."
+"The table no paper has, and the front of cost and quality."
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from treekit.analysis.calibration import Anchor, agreement, bisect, cell_values, columns_of, fit_parameters, simulated_run
-from treekit.analysis.studies import studies, study_of
-from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
 from treekit.store.run_store import Store
 from treekit.papers.comparison.evaluation import (
     COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
 from treekit.experiments.pareto import Spending, dominated, pareto, shared_sets, spendings, total
-from treekit.experiments.prompts import known_prompts
 from treekit.experiments.tables import sample_questions
 from treekit.papers.comparison.figures import front_panel, front_plot, quality_table
-from treekit.figures.verdicts import published
 from treekit.artefacts.catalog import inventory, runnable
-from treekit.models.simulated.ability import PARAMETERS
 
-OFFLINE = Path(__file__).resolve().parents[1] / "figures" / "offline"
 P = load_profile("offline", n=3, retriever="bm25s")
 FEW = ("zero-shot", "Vanilla", "Retrieve-and-Read", "Tree-of-Question", "RDR², prompted")
 SETS = ("hotpotqa", "musique", "asqa", "qampari", "eli5", "komultihop")
@@ -157,67 +149,7 @@ def test_the_order_of_data_sets_is_the_runs(results):
     assert list(spendings(results, qualities(results))[0].quality) == judged
 
 
-def test_bisection_ends_where_the_target_is_met():
-    assert bisect(0.3, lambda x: x, 0.9, steps=8, slack=0)[0] == pytest.approx(0.3, abs=0.01)
-    assert bisect(0.3, lambda x: x / 4, 0.5)[0] == 1.0  # out of reach: as close as it gets
-    assert bisect(0.3, lambda x: 0.9, 0.5)[0] == 0.5  # whatever the parameter: it stays
-
-
-@pytest.mark.slow
-def test_the_fit_finds_the_parameters_that_a_table_was_simulated_with():
-    "A table made with known parameters, in the place of print: its anchors give them back, and the other rows come out as they were made."
-    study = study_of("rdr2", published, n=8)
-    truth = dict(memory=0.6, reading=0.5)
-    methods = {m: study.methods[m] for m in ("No-retrieval", "Retrieve-and-Read", "RDR2 (Ours)")}
-    made = cell_values(study.measure(methods, truth))
-    study = replace(study, methods=methods, printed=made, anchors=study.anchors[:2])
-    found = fit_parameters(study, steps=6, slack=0.0)
-    for f in found:
-        assert f.reached == pytest.approx(f.target, abs=0.03) and f.value == pytest.approx(truth[f.anchor.parameter], abs=0.15)
-    again = agreement(columns_of(study, study.measure(methods, {f.anchor.parameter: f.value for f in found})))
-    assert again["error"] < 0.06 and again["signs"] > 0.8
-
-
-def test_only_anchors_enter_the_fit():
-    study = study_of("rdr2", published, n=2)
-    asked = []
-    def measure(methods, parameters):
-        asked.append((tuple(methods), tuple(parameters)))
-        return [dict(method=m, dataset=d, metric=x, value=0.4) for m, d, x in study.printed if m in methods]
-    class Watched(dict):
-        def items(self): return [(cell, v) for cell, v in super().items() if cell[0] in study.held]
-    only = replace(study, measure=measure, printed=Watched(study.printed))
-    assert [f.value for f in fit_parameters(only)] == [f.value for f in fit_parameters(replace(study, measure=measure))]
-    assert {m for methods, _ in asked for m in methods} == study.held
-
-
-@pytest.mark.parametrize("paper", studies())
-def test_each_study_has_its_anchors_in_print_and_rows_to_predict(paper):
-    study = study_of(paper, published, n=1)
-    for a in study.anchors:
-        assert a.parameter in PARAMETERS and any((row, metric) == (a.row, a.metric) and (not a.datasets or d in a.datasets)
-                                       for row, d, metric in study.printed)
-    assert {row for row, *_ in study.printed} - study.held and all(0 <= v <= 1 for v in study.printed.values())
-    assert all(n >= 200 for n in study.asked.values()) and isinstance(study.anchors[0], Anchor)
-
-
-def test_a_curve_rises_with_what_it_lives_on_and_crossings_are_ordered(rows):
-    questions = sample_questions(replace(P, n=4), ("hotpotqa",))
-    methods = {m: rows[m].method for m in ("Vanilla", "Retrieve-and-Read")}
-    curves = sweep(methods, questions, P, qualities, parameters=("reading",), grid=(0.0, 1.0))
-    assert [(c.parameter, c.method, c.quality.shape) for c in curves] == [("reading", m, (4, 2)) for m in methods]
-    assert all(c.means[0] <= c.means[1] for c in curves)
-    assert len(curve_rows(curves)) == 4 and all(r["low"] <= r["at"] <= r["high"] for r in crossings(curves, 0.0))
-
-
-def test_other_parameters_leave_nothing_in_the_store(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "own.sqlite"))
-    questions = sample_questions(replace(P, n=1), ("hotpotqa",))
-    done = simulated_run({"zero-shot": entrants(P)["zero-shot"].method}, questions, P, {"reading": 1.0})
-    assert done.rows and not (tmp_path / "own.sqlite").exists() and known_prompts()
-
-
 def test_the_folder_is_registered():
-    known = ["table1", "table2", "figure1", "mechanism", "curves", "competence", "ablations", "controls", "corpora", "errata"]
+    known = ["table1", "table2", "figure1", "competence", "ablations", "controls", "corpora", "errata"]
     assert [r["artefact"] for r in inventory("across")] == known
-    assert len(runnable(("across",))) == 10
+    assert len(runnable(("across",))) == 8

@@ -1,5 +1,6 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
-import json, signal, subprocess, sys, textwrap, threading, urllib.request
+import importlib.util, json, signal, subprocess, sys, textwrap, threading, urllib.request
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -253,71 +254,11 @@ def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
     assert code == 2 and line in said and len(said.strip().splitlines()) == 1
 
 
-# --- programs of frameworks, with their real packages (pip install 'treekit-rag[adapters]')
-DSPY = """
-import dspy
-
-class Answer(dspy.Module):
-    def __init__(self):
-        self.search = dspy.Retrieve(k=5)
-        self.read = dspy.ChainOfThought("context, question -> answer")
-        self.check = dspy.Predict("context, draft, question -> answer")
-
-    def forward(self, question):
-        context = self.search(question).passages
-        return self.check(context=context, draft=self.read(context=context, question=question).answer, question=question)
-
-mine = Answer()
-"""
-LANGGRAPH = """
-from typing import TypedDict
-from langgraph.graph import END, START, StateGraph
-
-class State(TypedDict):
-    question: str
-    passages: list
-    draft: str
-    answer: str
-
-def mine(model, retriever):
-    async def search(state): return {"passages": await retriever.ainvoke(state["question"])}
-    def asked(state, more=""): return "\\n".join(d.page_content for d in state["passages"]) + f"{more}\\n\\nQuestion: {state['question']}"
-    def read(state): return {"draft": model.invoke(asked(state)).content}
-    async def check(state): return {"answer": (await model.ainvoke(asked(state, f"\\nSomebody said {state['draft']}."))).content}
-    graph = StateGraph(State)
-    for name, node in dict(search=search, read=read, check=check).items(): graph.add_node(name, node)
-    for edge in ((START, "search"), ("search", "read"), ("read", "check"), ("check", END)): graph.add_edge(*edge)
-    return graph.compile()
-"""
-LLAMA_INDEX = """
-from llama_index.core.query_engine import RetrieverQueryEngine
-
-def mine(llm, retriever): return RetrieverQueryEngine.from_args(retriever, llm=llm)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("library, program, calls, steps", [
-    ("dspy", DSPY, 2, {"ChainOfThought", "Retrieve"}), ("langgraph", LANGGRAPH, 2, {"search", "read", "check"}),
-    ("llama_index", LLAMA_INDEX, 1, {"CompactAndRefine"})])
-def test_a_program_of_a_framework(library, program, calls, steps, tmp_path):
-    "As a plain function: fresh, cached, within a budget, interrupted and resumed; its parts are steps of the trace."
-    pytest.importorskip(library)
-    path = write(tmp_path, program)
-    def make(code):
-        write(tmp_path, program + f"\nversion = {code}\n")
-        return load_pipeline(f"{path}:mine")
-    made = pipelines.check(make, tmp_path, calls)
-    assert {node.text for node in made.rows[0].trace.nodes if node.kind == "step"} == steps
-
-
-def adapted(kind, folder):
-    "Method of each adapter, and the number of its calls for a question. `kind` is a framework, the address of a service, or a function."
+def adapted(kind):
+    "Method of each adapter, and the number of its calls for a question. `kind` is a function, or the address of a service."
     functions = dict(function=two_steps, blocking=two_steps_blocking)
     if kind in functions: return function_method(functions[kind], "mine", code="1"), 2
-    if kind.startswith("http"): return service_method(f"{kind}/answer"), 2
-    program, calls = dict(dspy=(DSPY, 2), langgraph=(LANGGRAPH, 2), llama_index=(LLAMA_INDEX, 1))[kind]
-    return load_pipeline(f"{write(folder, program)}:mine"), calls
+    return service_method(f"{kind}/answer"), 2
 
 
 KILLED = """
@@ -327,7 +268,7 @@ sys.path.insert(0, {tests!r})
 import pipelines, test_adapters
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-method, calls = test_adapters.adapted({kind!r}, Path({folder!r}))
+method, calls = test_adapters.adapted({kind!r})
 store = Store({store!r})
 class Dying(pipelines.PaidModel):
     async def complete(self, request):
@@ -341,38 +282,21 @@ run(dict(mine=method), pipelines.questions(), pipelines.PROFILE, store=store, ch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["function", "blocking", "service", "dspy", "langgraph", "llama_index"])
+@pytest.mark.parametrize("kind", ["function", "blocking", "service"])
 def test_a_killed_run_repeats_no_answered_call(kind, service, tmp_path):
     "SIGKILL when half of the calls for 20 questions are answered: the others are asked afterwards, each once."
-    if kind in ("dspy", "langgraph", "llama_index"): pytest.importorskip(kind)
     kind = service if kind == "service" else kind
     log, store = tmp_path / "asked.txt", tmp_path / "killed.sqlite"
-    code = KILLED.format(tests=str(Path(__file__).parent), kind=kind, folder=str(tmp_path), log=str(log), store=str(store))
+    code = KILLED.format(tests=str(Path(__file__).parent), kind=kind, log=str(log), store=str(store))
     killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     before = log.read_text().splitlines()
-    method, calls = adapted(kind, tmp_path)
+    method, calls = adapted(kind)
     with Store(store) as opened:
         done = run(dict(mine=method), pipelines.questions(), pipelines.PROFILE, store=opened, chat=(model := pipelines.PaidModel()),
                    progress=False)
     assert len(before) == len(model.asked) == 10 * calls and not done.failures and len(done.rows) == 20
     assert not set(before) & set(map(repr, model.asked))
-
-
-def test_frameworks_are_not_imported_by_the_adapters():
-    frameworks = {"dspy", "langgraph", "langchain_core", "llama_index", "starlette"}
-    code = f"import sys, treekit.adapters.compare; print(*{frameworks} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
-
-
-@pytest.mark.parametrize("library, program", [("dspy", DSPY), ("langgraph", LANGGRAPH), ("llama_index", LLAMA_INDEX)])
-def test_a_missing_framework_is_one_line(library, program, treekit_, tmp_path, monkeypatch):
-    for name in [library, *(m for m in sys.modules if m.startswith(f"{library}."))]: monkeypatch.setitem(sys.modules, name, None)
-    path = write(tmp_path, program)
-    code, said = treekit_("compare", f"{path}:mine", "--n", "2")
-    line = f"mine.py can't be imported: {library} isn't installed here: pip install 'treekit-rag[adapters]'"
-    assert code == 2 and said.strip().endswith(line)
 
 
 @pytest.mark.parametrize("given, library, extra", [
@@ -381,3 +305,30 @@ def test_what_a_comparison_needs_is_said_before_it_asks(given, library, extra, t
     monkeypatch.setitem(sys.modules, library, None)
     code, said = treekit_("compare", *given, "--n", "2")
     assert code == 2 and said.strip().endswith(f"{library} isn't installed here: pip install 'treekit-rag[{extra}]'")
+
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "pipelines").glob("*.py"))
+
+
+class Marked(pipelines.PaidModel):
+    "Answers with the fields that DSPy asks for, and the marks that it asks for around them."
+
+    async def complete(self, request):
+        made = await super().complete(request)
+        fields = "[[ ## reasoning ## ]]\nIt says so.\n\n[[ ## answer ## ]]\n{}\n\n[[ ## completed ## ]]"
+        return [replace(c, text=fields.format(c.text)) for c in made]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_an_example_with_a_framework(path, tmp_path):
+    "It compiles; where its library is installed, it answers through the run's model and retriever."
+    code = compile(path.read_text(encoding="utf-8"), path.name, "exec")
+    assert "answer" in code.co_names
+    library = path.stem.removesuffix("_pipeline")
+    if importlib.util.find_spec(library) is None: pytest.skip(f"{library} isn't installed")
+    model = Marked() if library == "dspy" else pipelines.PaidModel()
+    with Store(tmp_path / "s.sqlite") as store:
+        done = run({"mine": load_pipeline(f"{path}:answer")}, pipelines.questions(2), pipelines.PROFILE, store=store, chat=model,
+                   progress=False)
+    kinds = [node.kind for node in done.rows[0].trace.nodes]
+    assert not done.failures and len(model.asked) == kinds.count("call") * 2 and kinds.count("search") == 1 and kinds[-1] == "answer"

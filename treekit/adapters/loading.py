@@ -11,10 +11,7 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from .dspy_program import dspy_method, is_dspy_program
 from .http_service import service_method
-from .langgraph_graph import is_langgraph_graph, langgraph_method
-from .llama_index_engine import is_llama_index_engine, llama_index_method
 from .functions import function_method
 from .own_method import PipelineMethod, failure_line, file_hash
 from ..config import UsageError, choose, missing_library, nearest
@@ -77,7 +74,4 @@ def load_pipeline(
     if spec.startswith(("http://", "https://")): return service_method(spec)
     found, path = load_object(spec)
     name, code = f"{path.name}:{spec.rpartition(':')[2]}", file_hash(path)
-    if is_dspy_program(found): return dspy_method(found, name, code, path)
-    if is_langgraph_graph(found): return langgraph_method(found, name, code, path)
-    if is_llama_index_engine(found): return llama_index_method(found, name, code, path)
     return function_method(found, name, code, path)

@@ -12,10 +12,9 @@ from contextlib import contextmanager, suppress
 from textwrap import shorten
 from typing import Any
 
-from .free_form import SHORT, as_messages, free_request
+from .free_form import as_messages, free_request
 from ..config import UsageError
 from ..core.method import Context, Node, hit_records
-from ..core.output_parsers import Format
 from ..core.prompts import CallFailed, Completion, Prompt
 from ..core.types import Passage, Question
 
@@ -87,14 +86,13 @@ class PipelineContext:
         messages: Any,  # a text, or a list of messages with role and content
         *,
         node: Node | None = None,  # of the call; default: a new one
-        format: Format = SHORT,  # how an offline model replies
         **parameters,  # n, temperature, max_tokens, stop, logprobs
     ) -> list[Completion]:
         "Completions of the run's model, as `ask` records them. Raises `CallFailed`, or the `UsageError` that ends the run."
         messages = as_messages(messages)
         node = node or self.node("call", messages[-1]["content"].strip().rpartition("\n")[2])
         parameters.setdefault("priority", self.context.clock.priority)
-        request = free_request(messages, self.passages, format, **parameters)
+        request = free_request(messages, self.passages, **parameters)
         made = await self._recorded(self.context.complete(request, node=node))
         node.data["result"] = made[0].text[:_LONGEST]
         return made

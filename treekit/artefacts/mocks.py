@@ -259,11 +259,6 @@ def _training(told):
     for module in list(sys.modules.values()):  # those that have imported it by name; modules that are imported later get the mock
         if getattr(module, "__dict__", {}).get("pinned") is real: module.pinned = pinned
 
-def _sweeps():
-    "Sweep from one end to the other, without the points between."
-    from treekit.analysis import sweeps
-    sweeps.sweep = functools.partial(sweeps.sweep, grid=sweeps.GRID[::len(sweeps.GRID) - 1])
-
 def _figures():
     "Compose each figure at one width, and render none: their files are empty, and notebooks don't show them."
     from matplotlib.figure import Figure
@@ -320,5 +315,4 @@ def install_mocks(
     _training(told)
     _failures(told)
     _tracebacks()
-    _sweeps()
     _figures()

@@ -63,7 +63,6 @@ PAPER = Paper(
     longest_prompt=longest_prompt,
     trained={"router": "treekit.papers.rdr2.training:TrainedRouter"},
     training=(ROUTER,),
-    study="treekit.papers.rdr2.study:study",
     main_run="treekit.papers.rdr2.evaluation:main_run",
     reply_formats="treekit.papers.rdr2.router:FORMATS",
 )

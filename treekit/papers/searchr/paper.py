@@ -58,7 +58,6 @@ Han, Xiao and Wang, Maolin and Zhao, Guoshuai and Chang, Yi and Zhao, Xiangyu},
     longest_prompt=longest_prompt,
     trained={"navigator": "treekit.papers.searchr.training:TrainedNavigator"},
     training=(NAVIGATOR,),
-    study="treekit.papers.searchr.study:study",
     main_run="treekit.papers.searchr.evaluation:main_run",
     real_questions=2,  # few: all retrieved passages are parsed, about ten seconds per question
     costs=("table8", "table10"),

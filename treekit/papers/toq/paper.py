@@ -41,6 +41,5 @@ Human Language Technologies (Volume 6: Industry Track)},
     prompts=("treekit.papers.toq.planner:PROMPTS", "treekit.papers.toq.baselines:PROMPTS"),
     requires=("index", "weights"),
     longest_prompt=longest_prompt,
-    study="treekit.papers.toq.study:study",
     main_run="treekit.papers.toq.evaluation:main_run",
 )

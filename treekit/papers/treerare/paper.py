@@ -43,7 +43,6 @@ PAPER = Paper(
     prompts=("treekit.papers.treerare.method:PROMPTS",),
     requires=("parser", "index", "weights", "qa_judge"),
     longest_prompt=longest_prompt,
-    study="treekit.papers.treerare.study:study",
     main_run="treekit.papers.treerare.evaluation:main_run",
     costs=("figure4", "figure5", "merging"),
 )
