@@ -138,12 +138,13 @@ def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(built):
 SEARCH = """
 const fs = require("fs"), vm = require("vm"), dir = process.argv[1] + "/";
 const document = { addEventListener() {}, querySelector: () => null, getElementById: () => null, readyState: "loading" };
-const context = vm.createContext({ document, window: {}, console, DOCUMENTATION_OPTIONS: {}, URLSearchParams, Set, Map });
-for (const file of ["_static/language_data.js", "_static/sphinx_highlight.js", "_static/searchtools.js", "searchindex.js"])
+const context = vm.createContext({ document, console, DOCUMENTATION_OPTIONS: {}, URLSearchParams, SPHINX_HIGHLIGHT_ENABLED: false });
+context.window = context;
+for (const file of ["_static/doctools.js", "_static/language_data.js", "_static/searchtools.js", "searchindex.js"])
   if (fs.existsSync(dir + file)) vm.runInContext(fs.readFileSync(dir + file, "utf8"), context);
 const found = {};
 for (const term of JSON.parse(process.argv[2]))
-  found[term] = vm.runInContext(`Search._performSearch(...Search._parseQuery(${JSON.stringify(term)}))`, context).map(r => r[0]);
+  found[term] = vm.runInContext(`Search._performSearch(...Search._parseQuery(${JSON.stringify(term)}))`, context).reverse().map(r => r[0]);  // shown from the end
 console.log(JSON.stringify(found));
 """
 TERMS = {
