@@ -52,8 +52,9 @@ html_sidebars = {"docs/index": []}
 
 def drawn(found):
     "Mermaid source as a drawing whose colours the style sheet sets."
-    svg = re.sub(r"<style>.*?</style>| (?:style|fill|stroke|font-family)=\"[^\"]*\"", "", render_diagram(found[1]), flags=re.S)
-    return f"```{{raw}} html\n<div class=\"diagram\" tabindex=\"0\" role=\"img\" aria-label=\"diagram\">{svg}</div>\n```"
+    source = re.sub(r"</?[bi]>", "", found[1]).replace("<br>", "<br/>")
+    svg = re.sub(r"<style>.*?</style>| (?:style|fill|stroke|font-family)=\"[^\"]*\"", "", render_diagram(source), flags=re.S)
+    return f"```{{raw}} html\n<div class=\"diagram\" tabindex=\"0\">{svg}</div>\n```"
 
 
 def linked(text, place, docs):
@@ -109,7 +110,8 @@ def results(paper):
         if (FIGURES / paper / f"{stem}.md").exists():
             yield f"```{{include}} {path}.md\n:heading-offset: 1\n```"
         else:
-            yield f"## {stem.replace('_', ', ')}"
+            title = re.sub(r"([a-z])(\d)", r"\1 \2", stem).replace("_", ", ").capitalize()
+            yield f"## {title}"
         if (FIGURES / paper / f"{stem}.png").exists():
             yield f"![{paper}, {stem}]({path}.png)"
 
