@@ -385,14 +385,14 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
 
 def test_a_run_with_other_settings_has_a_folder_of_its_own(monkeypatch, tmp_path):
     "Results that come with the clone are written by the default settings, or with --commit."
-    from treekit.artefacts import multiprocess
+    from treekit.artefacts import reproduce
     seen, folder = [], tmp_path / "figures" / "offline-n3-top_k=2"
     folder.mkdir(parents=True)
     (folder / "README.md").write_text("verdicts")
-    def reproduction(workers, share, what, profile, out, jobs, sets, force, **given):
+    def reproduce_all(what, profile, out, jobs, sets, force, **given):
         seen.append(out)
         return [Task("treerare/table1", Path("table1.ipynb"), {})], folder
-    monkeypatch.setattr(multiprocess, "reproduction", reproduction)
+    monkeypatch.setattr(reproduce, "reproduce_all", reproduce_all)
     words = ["reproduce", "treerare/table1", "--n", "3", "--set", "top_k=2"]
     said = CliRunner().invoke(main, words)
     assert said.exit_code == 0 and said.output.splitlines()[-1].endswith("figures/offline-n3-top_k=2/README.md has the verdicts")

@@ -1,10 +1,9 @@
-"Replies with odd fields: they are normalised before they are stored, so that a replay, a merge and a rerun can read them."
+"Replies with odd fields: they are normalised before they are stored, so that a replay and a rerun can read them."
 import asyncio, json, sqlite3
 
 import pytest
 
 from treekit.core.prompts import Completion
-from treekit.store.store_merge import merge_stores
 from treekit.store.run_store import Store, canonical_request, keys
 from workers import asked, chat
 
@@ -45,7 +44,7 @@ def ask(path, url, question="Where?"):
 
 @pytest.mark.parametrize("name", ODD)
 def test_an_odd_reply_is_paid_once_and_can_be_read_again(server, tmp_path, name):
-    "The reply is kept; a replay and a merge read the store, and the second run asks for nothing."
+    "The reply is kept; a replay reads the store, and the second run asks for nothing."
     server.script(faults=[dict(kind="raw", headers=[], body=ODD[name], times=9)])
     path = tmp_path / "s.sqlite"
     [first] = ask(path, server.url)
@@ -56,8 +55,6 @@ def test_an_odd_reply_is_paid_once_and_can_be_read_again(server, tmp_path, name)
     assert all(isinstance(s, str) for s in served)
     with Store.replay(packed) as tape: [[replayed]] = [list(tape.calls([k for k, in tape.query("SELECT key FROM calls")]).values())]
     assert replayed == first
-    made = merge_stores(tmp_path / "all.sqlite", [path])
-    assert (made.calls, made.skipped) == (1, 0)
 
 
 OLD = dict(finish=['"finish":1', '"finish":true', '"finish":{}'], token=['"logprobs":[[null,-0.5]]'],
@@ -78,4 +75,3 @@ def test_an_odd_reply_in_an_older_store_is_read_by_the_same_rule(tmp_path, field
         assert all(isinstance(s, str) for s in store.served("m", "http://a"))
         packed = store.pack(tmp_path / "tape.treekit")
     with Store.replay(packed) as tape: assert tape.calls([key]) == {key: found}
-    assert merge_stores(tmp_path / "all.sqlite", [path]).calls == 1

@@ -12,7 +12,7 @@ ALL = dict(
     parses=Path("a"), parses_by="stanza-1", vectors=Path("v"), questions=("q1", "q2"), record=Path("r"),
     command_dir=Path("d"), section=dict(lab=dict(n="2")),
     owner="host|1|2",
-    share="2/4", sealed=True, retrain=True, about=dict(artefact="toq/table2"), command=dict(profile="offline", n=3), sample_dir=Path("f"),
+    sealed=True, retrain=True, about=dict(artefact="toq/table2"), command=dict(profile="offline", n=3), sample_dir=Path("f"),
     sample_size=60)
 OBJECTS = ("store", "chat", "router", "navigator", "embedder", "watch")
 
@@ -51,7 +51,7 @@ def test_objects_of_this_process_are_not_handed_over(tmp_path, name):
 
 @pytest.mark.parametrize("content, said", [
     ({"stor_file": "x"}, "store_file"), ({"chat": "x"}, "no run option named 'chat'"), ({"api_key": "x"}, "no run option named 'api_key'"),
-    ({"share": 2}, "'share'"), ({"sealed": "no"}, "'sealed'"), ({"questions": ["a", 1]}, "'questions'"),
+    ({"sealed": "no"}, "'sealed'"), ({"questions": ["a", 1]}, "'questions'"),
     ({"sample_size": True}, "'sample_size'"),
     ([1], "no options file"), ("{", "no options file")])
 def test_a_wrong_file_is_said_in_a_line(tmp_path, content, said):
@@ -76,19 +76,19 @@ def test_arguments_before_file_before_variables_before_defaults(tmp_path, monkey
     assert work_dir("x") == tmp_path / "variable" / "x"
     with use_options(home=tmp_path / "file") as options:
         assert options == RunOptions(home=tmp_path / "file", store_file=Path("variable.sqlite")) and work_dir() == tmp_path / "file"
-        assert options.given(store_file=Path("given.sqlite"), share=None).store_file == Path("given.sqlite")
-        with use_options(share="1/2"): assert run_options().home == tmp_path / "file"
-        assert not run_options().share
+        assert options.given(store_file=Path("given.sqlite"), owner=None).store_file == Path("given.sqlite")
+        with use_options(owner="me"): assert run_options().home == tmp_path / "file"
+        assert not run_options().owner
     assert work_dir() == tmp_path / "variable" and OPTIONS_VARIABLE not in os.environ
 
 
 def test_a_child_process_and_its_own_child_see_the_options(tmp_path):
-    code = "import subprocess, sys; from treekit.config import run_options; print(run_options().share, run_options().retrain, flush=True)\n"
+    code = "import subprocess, sys; from treekit.config import run_options; print(run_options().owner, run_options().retrain, flush=True)\n"
     twice = code + f"subprocess.run([sys.executable, '-c', {code!r}])"
     def said(environment): return subprocess.run([sys.executable, "-c", twice], env=environment, capture_output=True, text=True).stdout
-    options = RunOptions(share="2/4", retrain=True)
+    options = RunOptions(owner="2/4", retrain=True)
     assert said(child_environment(**options.for_child(tmp_path))) == "2/4 True\n" * 2
-    with use_options(share="3/4"): assert said(child_environment()) == "3/4 False\n" * 2
+    with use_options(owner="3/4"): assert said(child_environment()) == "3/4 False\n" * 2
 
 
 def test_a_replay_has_none_of_the_options_of_the_process_that_verifies(tmp_path):

