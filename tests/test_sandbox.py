@@ -245,18 +245,18 @@ def test_a_submission_has_a_limit_in_all(class_of_one):
     hand_in(class_of_one, "ada", extra=[LOOPS])
     began = time.monotonic()
     [grade] = grade_assignment(class_of_one, A, limits=Limits(cell=1, call=1, submission=5), progress=False)
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < 40
     assert all(not e["points"] for e in grade["exercises"])
 
 
 @isolated
 def test_slow_functions_share_the_limit(class_of_one):
     "A function that is too slow in every exercise; after the limit nothing is started any more."
-    slow = "import time\ndef {}(x): time.sleep(9)"
+    slow = "import time\ndef {}(x): time.sleep(60)"
     hand_in(class_of_one, "ada", tally=slow.format("tally"), twice=slow.format("twice"))
     began = time.monotonic()
-    [grade] = grade_assignment(class_of_one, A, limits=Limits(cell=1, call=2, submission=2.5), progress=False)
-    assert time.monotonic() - began < 8
+    [grade] = grade_assignment(class_of_one, A, limits=Limits(cell=4, call=4, submission=8), progress=False)
+    assert time.monotonic() - began < 40
     assert {c["why"] for e in grade["exercises"] for c in e["criteria"]} == {"too slow"}
 
 
@@ -304,3 +304,11 @@ def test_no_isolation_is_refused_as_root(wall, monkeypatch):
         with pytest.raises(UsageError, match="root"): choose_sandbox(wall)
         with pytest.raises(UsageError, match="root"): start(wall)
     finally: is_available.cache_clear()
+
+
+def test_an_environment_behind_a_link_is_readable(tmp_path, monkeypatch):
+    "Else no sandbox starts there, and its tests are skipped."
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "link"))
+    assert {str(tmp_path / "link"), str(tmp_path / "real")} <= {*readable()}
