@@ -206,8 +206,9 @@ def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tie
 
 def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
     from openai_server import Server
-    from treekit.config import UsageError, load_profile
+    from treekit.config import load_profile
     from treekit.artefacts.environment_check import _batches
+    from treekit.core.prompts import CallFailed
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert "2,000,000 tokens (tier 1)" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
-    with Server() as plain, pytest.raises(UsageError, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))
+    with Server() as plain, pytest.raises(CallFailed, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))

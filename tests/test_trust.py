@@ -1,5 +1,5 @@
 "What others planted isn't obeyed: settings, notebooks, modules, keys; and secrets are for the user only: arguments, work folder."
-import json, os, signal, stat, subprocess, sys
+import ast, json, os, re, signal, stat, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -118,6 +118,26 @@ def test_modules_of_the_working_folder_are_not_imported(tmp_path, module):
     child = subprocess.run([sys.executable, "-c", "import json; print(json.dumps(1))"], cwd=tmp_path, env=child_environment(),
                            capture_output=True, text=True)
     assert child.stdout == "1\n", child.stderr
+
+
+STARTED = re.compile(r"(subprocess\.(run|Popen|call|check_\w+)|os\.(exec|spawn|posix_spawn|system|popen)\w*|webbrowser\.open)$")
+SECRET = re.compile(r"(?<!cache_)(?<!index_)\b(api_?key|key|token|secret|password)s?\b", re.I)
+
+
+def test_a_child_process_has_no_secret_in_its_arguments_and_not_the_working_folder_on_its_path():
+    "All users of a machine see a process's arguments. `-P`: a module beside one's files isn't imported."
+    import treekit as kit
+    started = pythons = 0
+    for file in Path(kit.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.List) and node.elts and ast.unparse(node.elts[0]) == "sys.executable":
+                pythons += 1
+                assert ast.unparse(node.elts[1]) in ("'-P'", "'-I'"), f"{file.name}, line {node.lineno}"
+                assert not SECRET.search(ast.unparse(node)), f"{file.name}, line {node.lineno}"
+            if isinstance(node, ast.Call) and STARTED.match(ast.unparse(node.func)):
+                started += 1
+                assert not any(SECRET.search(ast.unparse(a)) for a in node.args), f"{file.name}, line {node.lineno}"
+    assert started >= 8 and pythons >= 4
 
 
 def test_the_browser_gets_a_file_without_the_token_in_its_name(tmp_path, monkeypatch):

@@ -261,11 +261,11 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     wanted = assigned(sets)
     given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
     p = profile_of(profile, given, others)
+    chosen, dataset = _method(named, wanted, p.data)
     if not p.offline:
         from treekit.artefacts.environment_check import check_access, need_hub
-        check_access(p)
+        check_access(p, (chosen,))
         if not passages and not p.corpus: need_hub(p)
-    chosen, dataset = _method(named, wanted, p.data)
     if passages is not None and not Path(passages).is_file(): absent("file of passages", passages)
     if passages and p.corpus: raise UsageError("two corpora: give --passages FILE, or the passage store of the setting corpus, not both")
     found = answer(question, named, chosen, dataset, p, passages, progress=not as_json)

@@ -7,26 +7,38 @@ __all__ = ['LONGEST_BODY', 'ATTEMPT', 'limit_body', 'note_sending', 'without_key
            'http_client']
 
 # %% ../../nbs/03_core/09_http.ipynb #0ca11003
-import contextvars, functools, re
+import contextvars, functools, re, zlib
 from urllib.parse import quote, urlsplit
 
 from ..config import UsageError, variable
 from .prompts import CallFailed
+from ..utils.sanitize import printable
 
 # %% ../../nbs/03_core/09_http.ipynb #0ca11006
 LONGEST_BODY = 64 << 20  # bytes of a body, decompressed
 
 ATTEMPT = contextvars.ContextVar("attempt", default=None)  # of the running task: whether it was sent, and its longest body
 
+def _unpacking(response, most, why=""):
+    "Function that decompresses the next part of a body, never beyond its longest size. Raises `CallFailed`."
+    def failed(what, again=False): return CallFailed("malformed", what, "check that the endpoint is an OpenAI-compatible API", again=again)
+    packed, size = printable(response.headers.get("content-encoding", "").strip().lower())[:40], 0
+    if packed not in ("", "identity", "gzip"): raise failed(f"the answer is compressed as {packed}, but gzip was asked for")
+    unzip = zlib.decompressobj(47) if packed == "gzip" else None
+    def unpacked(part):
+        nonlocal size
+        try: part = unzip.decompress(part, most + 1 - size) if unzip else part
+        except zlib.error: raise failed("the answer's compression is damaged", again=True) from None
+        size += len(part)
+        if size > most: raise failed(f"the answer has more than {most >> 20} MB{why}")
+        return part
+    return unpacked
+
 async def limit_body(response):
     "Hook that reads a body and refuses one that is too long."
-    parts, size, most = [], 0, (ATTEMPT.get() or {}).get("most", LONGEST_BODY)
-    async for part in response.aiter_bytes():
-        parts.append(part)
-        if (size := size + len(part)) > most:
-            raise CallFailed("malformed", f"the answer has more than {most >> 20} MB, which max_tokens doesn't allow",
-                             "check that the endpoint is an OpenAI-compatible API", again=False)
-    response._content = b"".join(parts)  # as `aread` does
+    attempt = ATTEMPT.get()
+    unpacked = _unpacking(response, attempt["most"], ", which max_tokens doesn't allow") if attempt else _unpacking(response, LONGEST_BODY)
+    response._content = b"".join([unpacked(part) async for part in response.aiter_raw()])  # as `aread` does
 
 async def note_sending(request):
     "Hook that notes when a request begins to be sent: until then nothing can be charged."
@@ -81,12 +93,9 @@ def http_client(
     "Client for single requests: a body has at most `LONGEST_BODY` bytes, this machine is asked without a proxy."
     import httpx2
     def limited(response):
-        parts, size = [], 0
-        for part in response.iter_bytes():
-            parts.append(part)
-            if (size := size + len(part)) > LONGEST_BODY:
-                raise httpx2.DecodingError(f"the answer has more than {LONGEST_BODY >> 20} MB", request=response.request)
-        response._content = b"".join(parts)  # as `read` does
+        try: response._content = b"".join(map(_unpacking(response, LONGEST_BODY), response.iter_raw()))  # as `read` does
+        except CallFailed as e: raise httpx2.DecodingError(e.what, request=response.request) from None
     local = is_loopback(url)
     verify = certificates() if url.startswith("https") or not local else False
-    return httpx2.Client(timeout=timeout, verify=verify, trust_env=not local, event_hooks=dict(response=[limited]), **more)
+    headers = more.pop("headers", {}) | {"Accept-Encoding": "gzip"}
+    return httpx2.Client(timeout=timeout, verify=verify, trust_env=not local, event_hooks=dict(response=[limited]), headers=headers, **more)

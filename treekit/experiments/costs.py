@@ -15,7 +15,7 @@ from ..config import UsageError, kit_path
 from ..llm.prices import Price, load_prices, price_of
 from .provenance import is_embedded
 from .prompt_cache import PrefixCache
-from .results import Results, Scored
+from .results import Results, Scored, replied
 from .tables import PRINTED
 from ..store.run_store import Store
 
@@ -62,11 +62,11 @@ def bills(
 
 # %% ../../nbs/14_experiments/19_costs.ipynb #5c36d3f3
 def billed_as(
-    model: str,  # answering model
+    model: str,  # model that was asked for; the price is that of the one that replied
     other: str = "",  # bill its tokens as this model's; default: its own, and the offline reader's as GPT-4o-mini's
 ) -> tuple[str, Price | None]:  # model of the price, and the price
     "Price of a run's tokens."
-    name = other or ("gpt-4o-mini" if is_embedded(model) else model)
+    name = other or ("gpt-4o-mini" if is_embedded(model) else replied(model))
     return name, price_of(name, load_prices())
 
 # %% ../../nbs/14_experiments/19_costs.ipynb #6a2af0f0

@@ -11,6 +11,7 @@ import csv, dataclasses, functools, io, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
+from ..experiments.results import replied
 from ..utils.sanitize import NOT_XML, printable
 from .cells import CellScores, name_and_run
 from .legibility import text_faults
@@ -74,14 +75,14 @@ def house_style():
 
 # %% ../../nbs/16_figures/06_plots.ipynb #8e51d2c4
 def ran_line(
-    model: str,  # model; empty if none was called
+    model: str,  # model that was asked for; the line names the one that replied. Empty if none was called
     data: str,  # source of the questions, as in the profile; empty if unknown
     sizes=(),  # numbers of questions per data set, or their total
     *more: str,  # further information
 ) -> str:
     "Summary line of a run: model, source and number of questions."
     sizes = [sizes] if isinstance(sizes, int) else [*sizes]
-    return ", ".join(filter(None, [model, data and question_source(data), f"n = {span_of(sizes)}" if sizes else "", *more]))
+    return ", ".join(filter(None, [replied(model), data and question_source(data), f"n = {span_of(sizes)}" if sizes else "", *more]))
 
 # %% ../../nbs/16_figures/06_plots.ipynb #02fc2dc3
 def describe(fig, finding="", *notes):

@@ -13,8 +13,7 @@ from .batch_journal import Journal, SentBatch, journal_at, journal_path
 from .batch_format import BatchAnswer, PendingRequest, cut_batches, queue_limit, read_answers, request_key
 from ..core.prompts import CallFailed, PerLoop, Request
 from ..utils.notices import notify
-from .openai_client import PROFILE_SETTINGS, OpenAIClient, ServerConnection, call_failed, parse_body, scores_texts
-from .openai_client import scoring_unsupported
+from .openai_client import PROFILE_SETTINGS, OpenAIClient, ServerConnection, call_failed, parse_body
 
 # %% ../../nbs/05_llm/06_batch_client.ipynb #56ce33d9
 _RETRY_SECONDS = 3600.0  # for operations that change nothing
@@ -405,11 +404,6 @@ class BatchClient(OpenAIClient):
                 self.report_charge(failed, body, request)
             if self.wants_other_limit(failed, sent): continue
             if not failed.again or attempt > self.max_retries(failed, body): raise self.final_failure(failed, attempt)
-
-    async def score(self, request: Request, continuation: str) -> list[float]:
-        "As `OpenAIClient.score`. A server that is known to score no texts is not asked, since its refusal would take hours."
-        if not scores_texts(self.endpoint): raise scoring_unsupported(self.endpoint)
-        return await super().score(request, continuation)
 
     def status(self) -> str:
         "Pending requests and batches in flight, as text; empty if there are none."

@@ -45,7 +45,7 @@ def replayed_tables(
     if left := about_cassette(folder / CASSETTE).get("left_out"):
         return {}, f"its settings {', '.join(left)} name files that it doesn't hold: treekit cassette replay takes them by --set"
     words = ["cassette", "replay", str(folder / CASSETTE), "--out", str(folder / "out")]
-    done = subprocess.run([sys.executable, "-m", "treekit", *words], cwd=folder / "work", env=clean_environment(folder / "home"),
+    done = subprocess.run([sys.executable, "-P", "-m", "treekit", *words], cwd=folder / "work", env=clean_environment(folder / "home"),
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     wrong = next((line.strip() for line in lines if line.startswith(("✗", "treekit:"))), lines[-1] if lines else "it said nothing")

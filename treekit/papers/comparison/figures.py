@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import wrap
 
 from ...experiments.pareto import pareto, resampled_points
+from ...experiments.results import replied
 from ...figures.costplots import label_points
 from ...figures.plots import PAGE, describe, fonts, house_style, is_narrow, legend_below, legend_height
 from ...figures.style import INTERVALS, ROLES, role_colour, role_of
@@ -171,4 +172,4 @@ def caption_of(
     "Model, questions and passages, for a caption."
     found = f" Passages: {', '.join(dict.fromkeys(corpora.values()))}." if corpora else ""
     asked = question_source(data)
-    return f"Model: {model}. {asked[0].upper()}{asked[1:]}, n = {span_of(n.values())} on each of {len(n)} data sets.{found}"
+    return f"Model: {replied(model)}. {asked[0].upper()}{asked[1:]}, n = {span_of(n.values())} on each of {len(n)} data sets.{found}"

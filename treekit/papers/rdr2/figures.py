@@ -16,7 +16,7 @@ from ...core.method import Node, Trace
 from ...core.types import Question
 from ...corpora.documents import DocumentTree, add_introduction
 from ...experiments.tables import by_words, sample_questions
-from ...experiments.results import Results, Row
+from ...experiments.results import Results, Row, replied
 from ...experiments import resources
 from ...scoring.metrics import METRICS
 from ...figures.drawing import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
@@ -349,6 +349,6 @@ def beside(
         return compare([c for c in cells if c["group"] == group], rows.get(group, []), results, by_model=False)
     parts = [part(g) for g in dict.fromkeys(c["group"] for c in cells)]
     table = pd.concat(parts)
-    table["model"] = [results.model if r == r and r is not None else "" for r in table.reproduced]
+    table["model"] = [replied(results.model) if r == r and r is not None else "" for r in table.reproduced]
     table.attrs["scores"] = CellScores({cell: scores for p in parts for cell, scores in p.attrs["scores"].items()})
     return table
