@@ -15,13 +15,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
+from ..config import Profile, UsageError, choose, home_dir, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
 from ..core.prompts import CallFailed
 from ..llm.openai_client import SCORE_ELSEWHERE, ServerConnection, call_failed, parse_body, scores_texts
 from .catalog import FIELDS, inventory
-from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #1b7315a8
@@ -56,8 +55,6 @@ def checks(
         yield _checked("reply", lambda: _reply(profile), "look at the server's log; a run would fail or be scored the same way")
     if profile.batch and not profile.offline:
         yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
-    if said := otherwise_note(folder := root() / "figures" / profile.name, paper):
-        yield "frozen", None, said, f"treekit reproduce makes {folder.name}'s tables again; data/margins.toml has the frozen hash"
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
     if profile.served: yield _price(profile)

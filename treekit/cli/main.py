@@ -316,7 +316,6 @@ def list_(paper, profile, as_json):
     """
     from textwrap import shorten
     from treekit.figures.claims_page import claims_by_artefact
-    from treekit.figures.frozen import otherwise_note
     from treekit.figures.verdicts import count_verdicts
     from treekit.artefacts.build_cache import read_record
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
@@ -339,7 +338,6 @@ def list_(paper, profile, as_json):
         for r in (r for r in rows if r["paper"] == name):
             title = shorten(r["title"], 62, placeholder=" …")
             click.echo(f"  {r['artefact']:<15} {title:<63} {r['last_run']:<17} {_state(r)}")
-    if said := otherwise_note(root() / "figures" / profile, paper): click.echo(said)
 
 def _state(row):
     "A row of `list` in a few words."
@@ -356,57 +354,29 @@ def _state(row):
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose figures: a folder under figures/.")
 @click.option("--out", metavar="DIR", help="The folder that a reproduction wrote to.  [default: figures/PROFILE]")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@click.option("--corpora", type=click.IntRange(2), metavar="K", help="Test the inconclusive claims on K further synthetic corpora.")
-@click.option("--n", type=click.IntRange(2), default=100, show_default=True, metavar="N",
-              help="Questions of each data set and corpus, with --corpora.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time, with --corpora.  [default: 2]")
-def claims(paper, profile, out, as_json, corpora, n, jobs):
+def claims(paper, profile, out, as_json):
     """What the papers claim, and whether a run supports it: direction and size of each claim.
 
     \b
       treekit claims                        all papers
       treekit claims arise --profile openai
-      treekit claims --corpora 20           test the inconclusive ones on twenty synthetic corpora, in about an hour
 
     Reads the tables that `reproduce` has written, calls no model and writes nothing. Tests are paired where a table has the scores of
     its questions. A clone has no such scores: the outcomes in its claims.csv are shown. Without either, the cells' intervals decide.
     `treekit reproduce PAPER/claims` writes the outcomes as a table.
-
-    With --corpora, the tables of the inconclusive claims are run on corpora other than the default one, and their claims are tested over
-    these corpora. It can be stopped and started again. The outcomes are written to data/measured/claims_corpora.csv, which the pages of
-    claims show.
     """
     from treekit.figures.claims import load_claims
     from treekit.figures.claims_page import CLAIM_SOURCES, claims_of_run, source_of_claims, summary_of
-    from treekit.figures.frozen import otherwise_note
     if not out: choose("profile", profile, {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names()))
     if out and not Path(out).is_dir(): absent("folder", out, Path.is_dir)
     folder = Path(out or root() / "figures" / profile)
     verdicts = claims_of_run(folder, paper)
-    if corpora:
-        if paper or profile != "offline": raise UsageError("--corpora goes with no paper and no profile: synthetic corpora, all papers")
-        verdicts = _claims_on_corpora(verdicts, corpora, n, jobs)
     _show_claims(verdicts, as_json)
     if as_json: return
     click.echo(f"\n{summary_of(verdicts)}")
-    if corpora: return
     names = list(dict.fromkeys(c.paper for c in load_claims(paper)))
     for told in CLAIM_SOURCES:
         if own := [name for name in names if source_of_claims(folder, name) == told]: click.echo(f"  from {told}: {', '.join(own)}")
-    if said := otherwise_note(folder, paper): click.echo(f"  {said}")
-
-def _claims_on_corpora(verdicts, corpora, n, jobs):
-    "Test the inconclusive claims on further corpora, and write the outcomes of all claims about the same tables."
-    from treekit.artefacts.corpus_runs import judge_on_corpora, run_on_corpora, tables_of
-    from treekit.figures.claims import load_claims
-    from treekit.figures.measured_claims import write_measured_claims
-    tables = tables_of([v.claim for v in verdicts if v.outcome == "inconclusive"])
-    if not tables: raise UsageError("no claim is inconclusive: nothing to test on further corpora")
-    def told(seed, tasks): click.echo(f"corpus of seed {seed}: {sum(t.seconds for t in tasks):.0f} s", err=True)
-    made = judge_on_corpora(load_claims(), tables, run_on_corpora(tables, corpora, n, jobs, told))
-    command = f"treekit claims --corpora {corpora} --n {n}"
-    click.echo(f"written: {shown_path(write_measured_claims(made, corpora, n, command))}", err=True)
-    return made
 
 def _show_claims(verdicts, as_json):
     "The claims on the terminal, one line each."

@@ -23,7 +23,7 @@ from ...figures.drawing import SIZE, BoxRow, arrow, break_lines, canvas, draw_se
 from ...figures.plots import PAGE
 from ...figures.cells import CellScores
 from ...figures.verdicts import compare
-from ...experiments.resources import load, load_documents
+from ...experiments.resources import load
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #042beb23
 OWN_CASE = "six flags over texas"  # words of the paper's question and of its document's title
@@ -39,7 +39,7 @@ def candidate_questions(
     resources.need_documents(profile)
     if question: return [by_words(question, some())]
     if profile.data == "synthetic": return some()[:n]
-    trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
+    trees = resources.load_documents(dataset, profile.data, profile.documents, profile.seed).trees
     questions = load(dataset, profile.data, seed=profile.seed)
     own = [q for q in questions if OWN_CASE in q.question.casefold()]
     if own and trees.find(OWN_CASE.title()): return own[:1]
