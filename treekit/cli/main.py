@@ -35,9 +35,8 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
                   requirements="Requirements for verdicts on a paper's tables"),
     "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, tested on a run",
                     explore="Walk through a run's trees in the browser"),
-    "Share": dict(report="One archive with settings, tables and claims", verify="Check and replay an archive of `report`",
-                  cassette="Pack a run's calls, and replay them", export="Write runs as open data",
-                  docs="Build the documentation with all results"),
+    "Share": dict(report="One archive: cassette, tables, README", verify="Replay an archive, and compare its tables",
+                  cassette="Pack a run's calls, and replay them", export="Write runs as open data"),
     "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
@@ -500,10 +499,9 @@ from .trust import trust_command
 from .export import export_runs_command
 from .report import report_command, verify_command
 from .requirements import requirements_command
-from .docs import docs_command
 from .train import train_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, docs_command, course_command,
+own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, course_command,
        init_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
