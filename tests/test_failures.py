@@ -150,7 +150,7 @@ def test_a_run_without_a_limit_is_packed_and_replayed_although_its_profile_has_o
     code, out, err = inside("reproduce", "treerare/table1", *words, "--data", "synthetic", "--budget", "none", "--out", "mine", **mine)
     assert code == 0, out + err
     count, tape = server.count, tmp_path / "some.cassette"
-    code, out, err = inside("report", "treerare/table1", "--cassette", "--tables", "mine", "--profile", "openai",
+    code, out, err = inside("report", "treerare/table1", "--tables", "mine", "--profile", "openai",
                             "--out", tmp_path / "report.zip", **mine)
     assert code == 0, out + err
     code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--data", "synthetic", **mine)
