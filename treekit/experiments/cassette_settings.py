@@ -49,7 +49,7 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     switches=_like(r"[\w=.,+ -]*", 2000))
 ASKING = dict(endpoint=_text, limit_field=_like(r"[a-z_]*", 40),
               concurrency=_number, timeout=_number, retries=_number, budget=lambda v: v is None or _number(v) or v == "",
-              batch=_switch, batch_tier=_number, batch_queue_tokens=_number, batch_days=_number, retrain=_switch)
+              batch=_switch, retrain=_switch)
 NOTEBOOK_PARAMETERS = dict(  # of artefacts' notebooks, beside profile, n, seed, data, out, budget and settings
     allowance=_number, billed=_like(r"[\w.+:@/-]*"), dataset=_WORDS, dense=_like(_HUB_NAME), latency=_number, length_control=_switch,
     models=_like(r"[\w.+:@ ,()/-]*", 2000), outcome=_WORDS, paragraphs=_number, queries=_number, question=_text,
