@@ -102,7 +102,7 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
         go("export", "--profile", "local", "--out", "parquet")
         go("export", "toq/table2", "--profile", "local", "--to", "latex", "--tables", "tables", "--out", "latex")
         go("cassette", "pack", "a.cassette", "toq/table2", *kit)
-        go("report", "toq/table2", "--cassette", "--tables", "tables", "--out", "report.zip", *kit)
+        go("report", "toq/table2", "--profile", "local", "--tables", "tables", "--out", "report.zip")
     finally: server.shutdown(), server.server_close()
     assert Echo.seen >= {KEY} and Echo.asked > 5
     found = dict.fromkeys(name for name, data in contents(tmp_path) if MARK.lower().encode() in data.lower())
