@@ -104,7 +104,8 @@ def built(tmp_path_factory):
     pytest.importorskip("myst_nb", reason="treekit-rag[docs] isn't installed")
     out = tmp_path_factory.mktemp("docs") / "html"
     words = ["-W", "--keep-going", "-q", "-c", str(DOCS), "-d", str(out.parent / "doctrees"), str(ROOT / "nbs"), str(out)]
-    done = subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, env=os.environ | {"https_proxy": "http://127.0.0.1:9"})
+    env = os.environ | {"https_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return out
 
@@ -144,12 +145,14 @@ for (const file of ["_static/doctools.js", "_static/language_data.js", "_static/
   if (fs.existsSync(dir + file)) vm.runInContext(fs.readFileSync(dir + file, "utf8"), context);
 const found = {};
 for (const term of JSON.parse(process.argv[2]))
-  found[term] = vm.runInContext(`Search._performSearch(...Search._parseQuery(${JSON.stringify(term)}))`, context).reverse().map(r => r[0]);  // shown from the end
+  found[term] = vm.runInContext(`Search._performSearch(...Search._parseQuery(${JSON.stringify(term)}))`, context)
+    .reverse().map(r => r[0]);  // shown from the end
 console.log(JSON.stringify(found));
 """
 TERMS = {
     "UCT": "docs/explanation/arise", "routing": "docs/explanation/rdr2", "budget": "docs/howto/budget", "P-SCORE": "docs/reference/metrics",
-    "cassette": "docs/explanation/storage", "verdict": "docs/explanation/verdicts_and_claims", "simulated model": "docs/explanation/simulated_model",
+    "cassette": "docs/explanation/storage", "verdict": "docs/explanation/verdicts_and_claims",
+    "simulated model": "docs/explanation/simulated_model",
     "settings": "docs/reference/settings", "navigator": "docs/explanation/searchr", "batch": "docs/howto/batch",
 }
 

@@ -142,7 +142,7 @@ def test_a_changed_table_and_a_changed_reply_are_found_by_the_replay(made, tmp_p
 
 
 HOSTILE = {name: {name: b"x", "run.cassette": b"x"} for name in (
-    "../../evil", "/etc/evil", "tables/../../up.csv", "tables/arise/.hidden.csv", "tables/arise/x.py", "C:\\x.csv", "a\nOK: all is the same",
+    "../../evil", "/etc/evil", "tables/../../up.csv", "tables/arise/.hidden.csv", "tables/arise/x.py", "C:\\x.csv", "a\nOK: all the same",
     "README.md\x1b[2K\rOK", "\x9b2K\u202eKO")}
 
 
