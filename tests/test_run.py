@@ -378,21 +378,20 @@ print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
 
 def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_share_its_budget(tmp_path, process_options):
     "What the call log says was paid since the command began counts, and nothing before."
-    def paid(n, name, budget):
-        shelf = {name: LazyRetriever(Shelf, "shelf")}
-        return run({"read": Read()}, questions(n, name), dataclasses.replace(PROFILE, budget=budget), corpora=shelf, chat=Scripted(),
-                   progress=False)
+    def paid(first, last, budget):
+        shelf, some = {"toy": LazyRetriever(Shelf, "shelf")}, {"toy": questions(20)["toy"][first:last]}
+        return run({"read": Read()}, some, dataclasses.replace(PROFILE, budget=budget), corpora=shelf, chat=Scripted(), progress=False)
     process_options(store_file=tmp_path / "s.sqlite")
-    paid(5, "before", None)
+    paid(0, 5, None)
     process_options(command_dir=tmp_path, since=last_logged(tmp_path / "s.sqlite"))
-    paid(10, "toy", 0.01)
+    paid(5, 15, 0.01)
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
-    assert not paid(4, "more", 0.01).failures
+    assert not paid(15, 19, 0.01).failures
     one = 7.5e-4  # dollars: more than a call can cost at most, less than that and the fourteen calls
-    with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"): paid(1, "other", one)
+    with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"): paid(19, 20, one)
     process_options(since=last_logged(tmp_path / "s.sqlite"))
-    assert not paid(1, "other", one).failures
+    assert not paid(19, 20, one).failures
 
 
 @pytest.fixture
