@@ -178,7 +178,7 @@ def test_an_exception_is_a_failure_of_its_question(tmp_path):
     broken = [r for r in found.results.rows if r.method == "mine.py:broken"]
     assert {r.error for r in broken} <= {"ValueError: no films (mine.py, line 8)", "ZeroDivisionError: division by zero (mine.py, line 9)"}
     assert found.lines[1]["failures"] == 4 and found.lines[1]["value"] == 0
-    assert all("of 4 questions failed with" in line and "mine.py, line" in line and str(tmp_path) not in line for line in found.failures)
+    assert all("of 4 questions failed:" in line and "mine.py, line" in line and str(tmp_path) not in line for line in found.failures)
     for said in (html_page(comparison_page(found)), markdown_page(comparison_page(found)), text_table(found.lines)):
         assert str(tmp_path) not in said and "mine.py:broken" in said.replace("\\", "")
 
@@ -222,7 +222,7 @@ def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
     found = json.loads(said)
     assert code == 0 and [line["n"] for line in found["lines"]] == [4, 4] and found["lines"][1]["adjusted"] is not None
     code, said = treekit_("compare", "mine.py:broken", "--n", "4", "--out", "out")
-    assert code == 1 and "4 × " not in said and "questions failed with" in said
+    assert code == 1 and "4 × " not in said and "questions failed:" in said
 
 
 @pytest.mark.slow

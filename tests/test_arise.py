@@ -410,7 +410,7 @@ def test_a_server_scores_or_lets_the_model_guess(server):
     guessed = asyncio.run(main(ARISE(scorer="auto")))
     assert guessed.trace.nodes[1].data["risk"] is None and "can't score" in guessed.trace.notes[0]
     assert (scored.trace.nodes[0].data["scorer"], guessed.trace.nodes[0].data["scorer"]) == ("likelihood", "guess")
-    with pytest.raises(ScoringUnsupported, match="can't score.*scorer=guess"): asyncio.run(main(ARISE()))
+    with pytest.raises(ScoringUnsupported, match="can't score"): asyncio.run(main(ARISE()))
 
 
 def test_samples_are_not_asked_twice():

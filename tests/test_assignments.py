@@ -171,7 +171,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             {"step-tests": 1.5},
         ),
         ("the last one first", "line.append(goal)", "line.insert(0, goal)", {"walk-tests": 3}),
-        ("a step too many", "for turn in range(steps):", "for turn in range(steps + 1):", {"walk-tests": 4.5, "whole-tests": 2}),
+        ("a step too many", "for turn in range(steps):", "for turn in range(steps + 1):", {"walk-tests": 4.5}),
         ("repeated ids count", "both / len(set(found)) if found", "both / len(found) if found", {"share-tests": 1.33}),
     ],
     "8_reproduction": [
@@ -267,16 +267,15 @@ def test_the_release_has_nothing(assignment):
 
 @needs_wall
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [slice(5), pytest.param(slice(5, None), marks=pytest.mark.slow)], ids=["five", "others"])
-def test_plausible_mistakes(assignment, part):
+def test_plausible_mistakes(assignment):
     "What a mistake costs is what the rubric says, and nothing else."
     name, nb, key, files = assignment
     told = {}
-    for what, old, new, lost in WRONG[name][part]:
+    for what, old, new, lost in WRONG[name]:
         found = scores(nb, key, files, submitted(nb, old, new))
         told[what] = {e: p for e, (p, of) in found.items() if p not in (of, None)}
     assert told == {
-        what: {e: p for e, p in lost.items() if p != {x.id: x.points for x in exercises(nb)}[e]} for what, _, _, lost in WRONG[name][part]
+        what: {e: p for e, p in lost.items() if p != {x.id: x.points for x in exercises(nb)}[e]} for what, _, _, lost in WRONG[name]
     }
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeChat
-from treekit.config import UsageError, root
+from treekit.config import UsageError
 from treekit.store.run_store import Store
 from treekit.core.method import Context, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
@@ -16,7 +16,6 @@ from treekit.core.prompts import Prompt
 from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.corpora.documents import build_tree
-from treekit.figures.controls import controls_note, failed_controls, read_controls
 from treekit.papers.comparison.controls import (
     CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, RandomRouter, RandomTree, control_outcome, controls_of, controls_on,
     draw_paragraphs, gold_replies, random_decision, random_places, router_shares, with_tokens)
@@ -198,39 +197,8 @@ def test_a_narrow_interval_excludes_an_effect_that_matters(name, low, high, with
 
 
 def test_a_failing_control_is_named():
-    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails", effect="-1.24")]
-    assert failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)." and failed_controls(rows[:1]) == ""
-
-
-def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
-    rows = [dict(paper=p, contrast=c, outcome=o, effect="2.04", low="-1.26", high="3") for p, c, o in [
-        ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "worse"), ("B", "oracle", "holds"), ("B", "sham", "harms"),
-        ("C", "sham", "holds"), ("C", "component", "worse"), ("D", "tokens", "shown")]]
-    said = controls_note(rows)
-    for sentence in ("Controls that fail: A (sham, +2.0 points).", "Not shown is a gain at equal tokens for A.",
-                     "(95 % interval, beside the component's effect, in points): C (−1.3 to 3.0; 2.0).",
-                     "The sham of B (+2.0 points) does harm, so that the method's lead", "Worse than the sham: C.",
-                     "Worse at equal tokens: B."):
-        assert sentence in said
-    assert controls_note([]) == controls_note(rows[-1:]) == ""
-
-
-def test_tables_say_how_the_controls_next_to_them_ended(tmp_path):
-    offline = root() / "figures" / "offline"
-    for c in controls_of(setting("offline", 2, {})):
-        own = read_controls(offline, c.paper)
-        assert {r["contrast"] for r in own} == set(CONTRASTS) and {r["paper"] for r in own} == {c.paper}
-    assert {r["paper"] for r in read_controls(offline)} == {c.paper for c in controls_of(setting("offline", 2, {}))}
-    assert read_controls(tmp_path) == [] and controls_note(read_controls(tmp_path, "ARISE")) == ""
-
-
-@pytest.mark.parametrize("table, paper", [
-    ("treerare/table1", "TreeRare"), ("toq/table2", "Tree-of-Question"), ("arise/table1", "ARISE"), ("searchr/table2", "SEARCH-R"),
-    ("rdr2/table1", "RDR²"), ("across/table1", "")])
-def test_captions_have_the_committed_outcome(table, paper):
-    offline = root() / "figures" / "offline"
-    said = controls_note(read_controls(offline, paper))
-    assert said and said in (offline / f"{table}.md").read_text(encoding="utf-8")
+    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails", effect=-1.24)]
+    assert controls.failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)." and controls.failed_controls(rows[:1]) == ""
 
 
 def test_each_plain_reader_takes_as_many_passages_as_a_method_may_read():
@@ -274,23 +242,6 @@ def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
         assert used[controls.PLAIN] < used[controls.TOKENS] < 1.5 * used["method"]
     assert {r["contrast"] for r in controls.control_rows(base, made)} == set(CONTRASTS)
     assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)
-
-
-def test_effects_over_corpora_have_one_value_a_corpus():
-    def rows(effect): return [dict(paper="A", contrast=c, effect=effect, low=0, high=0, p=1, n=30, outcome="") for c in ("sham", "oracle")]
-    sham, oracle = controls.control_rows_over([rows(.1), rows(.2), rows(.3)])
-    assert sham["corpora"] == 3 and sham["n"] == 90 and abs(sham["effect"] - .2) < 1e-9
-    assert abs(sham["low"] - (.2 - 4.3027 * .1 / 3 ** .5)) < 1e-4 and sham["outcome"] == "holds" and oracle["outcome"] == "fails"
-    assert {r["outcome"] for r in controls.control_rows_over([rows(.2), rows(.21), rows(.2)])} == {"fails", "holds"}
-
-
-def test_a_measured_row_of_another_design_is_told_apart():
-    one, other = ({c.paper: c for c in controls_of(setting("offline", 2, {}))} for _ in range(2))
-    assert {p: controls.design(c) for p, c in one.items()} == {p: controls.design(c) for p, c in other.items()}
-    tree = one["TreeRare"]
-    changed = [replace(tree, sham=replace(tree.sham, handed_up="children")), replace(tree, datasets=("hotpotqa",)),
-               replace(tree, plain=replace(tree.plain, top_k=3))]
-    assert len({controls.design(c) for c in (tree, *changed)}) == 4
 
 
 @pytest.mark.long

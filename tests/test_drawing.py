@@ -167,3 +167,34 @@ def test_a_sentence_is_drawn_whole(sentence):
 def test_a_sentence_without_a_root_is_not_drawn():
     with pytest.raises(UsageError, match="no tree"): draw_parse("Ada", SentenceTree((0,), (3,), (1,), ("X",)))
     with pytest.raises(UsageError, match="no tree"): draw_parse("", SentenceTree((), (), (), ()))
+
+
+def test_the_last_bits_of_a_number_move_no_label():
+    "Points that are equal in print are labelled in the same order on every processor."
+    import matplotlib.pyplot as plt
+    from treekit.figures.costplots import label_points
+    def placed(least):
+        fig, ax = plt.subplots(subplot_kw=dict(ylim=(0, 99)))
+        label_points(ax, [(0.5, 50, "the first", False), (0.5, 50 + least, "the second", False)])
+        plt.close(fig)
+        return {t.get_text(): t.xyann for t in ax.texts}
+    assert placed(1e-12) == placed(0) == placed(-1e-12)
+
+
+def test_a_picture_that_shows_the_same_stays_as_it_is(tmp_path):
+    "A difference of rounding, which nobody sees, changes no committed file; another one does."
+    import matplotlib.pyplot as plt
+    import numpy as np
+    from PIL import Image, PngImagePlugin
+    from treekit.figures.plots import save_figure
+    def saved(): return save_figure(plt.figure(figsize=(1, 1)), tmp_path, "figure", title="", ran="")[0]
+    def change(by):
+        with Image.open(path := saved()) as image: pixels, texts = np.array(image.convert("RGB")), dict(image.text)
+        pixels[9, 9] -= by
+        info = PngImagePlugin.PngInfo()
+        for key, value in texts.items(): info.add_itxt(key, value)
+        Image.fromarray(pixels).convert("RGBA").save(path, pnginfo=info)
+        return path.read_bytes()
+    first = saved().read_bytes()
+    assert change(3) == saved().read_bytes() != first
+    assert change(60) != saved().read_bytes() == first

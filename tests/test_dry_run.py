@@ -1,11 +1,10 @@
 "Dry runs of artefacts under a profile whose server isn't running: nothing is paid, nothing fails. The slow test has the other papers'."
-import hashlib
-import json
+import ast, hashlib, json
 
 import pytest
 
 from commands import warmly
-from treekit.config import load_profile
+from treekit.config import load_profile, package_dir
 from treekit.corpora.bundled_questions import BundledQuestions
 from treekit.artefacts.dry_run import DryRun, as_json, matrix, dry_run
 
@@ -39,6 +38,15 @@ def test_others_start(tmp_path, monkeypatch):
     assert [r.artefact for r in made] == [*OTHERS]
     assert [(r.artefact, r.outcome, r.line) for r in made if r.outcome not in ("starts", "lacks")] == []
     assert not any("log-probabilities" in line for line in made[0].lacks)  # vLLM has them
+
+
+def test_what_is_replaced_is_looked_up_when_it_is_called():
+    "A function that a module of a paper imports by name is the real one in a kernel that has imported the module before."
+    replaced = {"load_documents", "need_documents", "trained_class"}  # in treekit.experiments.resources, by treekit.artefacts.mocks
+    bound = {p.name: names for p in sorted((package_dir() / "papers").rglob("*.py")) if p.name != "training_job.py"
+             for node in ast.walk(ast.parse(p.read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)
+             and (names := replaced & {a.name for a in node.names})}
+    assert bound == {}
 
 
 @pytest.mark.long

@@ -1,12 +1,13 @@
 ("HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense "
  "does to it.")
 
-import asyncio, json, random, sys, time
+import asyncio, json, random, time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import networkx
+import numpy as np
 import pytest
 
 from commands import here_and_there
@@ -127,6 +128,29 @@ def test_synonyms_are_joined_above_the_threshold_and_numbers_never():
         for h in apart.search({0: 1.0}, 5)] == ["p0"]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_passages_rank_as_in_the_public_code(seed):
+    """The public code's `rank_docs` in other words: dense matrices of passages by facts and facts by phrases, and the walk's equation
+    solved. Plain letters, no synonyms, nothing twice: there both graphs are the same."""
+    draw = random.Random(100 + seed)
+    pairs = [sorted({tuple(draw.sample(range(40), 2)) for _ in range(3)}) for _ in range(40)]
+    memory = build_memory([Passage(str(i), "", "") for i in range(40)], [[(f"n{a}", "is", f"n{b}") for a, b in p] for p in pairs], 1.0)
+    facts, nodes = sorted({pair for p in pairs for pair in p}), [int(n[1:]) for n in memory.nodes]
+    has = np.array([[f in p for f in facts] for p in pairs], float)
+    holds = np.array([[n in f for n in nodes] for f in facts], float)
+    edges = np.array([[sum((a, b) in p or (b, a) in p for p in pairs) if a != b else 0 for b in nodes] for a in nodes], float)
+    for _ in range(5):
+        names = draw.sample(range(len(nodes)), 2)
+        reset = np.zeros(len(nodes))
+        reset[names] = 1 / (has @ holds > 0).sum(axis=0)[names]
+        reset /= reset.sum()
+        walk = np.linalg.solve(np.eye(len(nodes)) - 0.5 * edges / edges.sum(axis=0), 0.5 * reset)
+        scores = has @ (holds @ walk)
+        hits = memory.search({n: memory.specificity(n) for n in names}, 40)
+        assert [h.score for h in hits] == pytest.approx([scores[int(h.passage.id)] / scores.max() for h in hits], abs=2e-5)
+        assert len(hits) == (scores > 1e-9).sum() and all(x.score >= y.score for x, y in zip(hits, hits[1:]))
+
+
 def test_a_weight_of_synonymy_adds_to_the_triples():
     both = build_memory(SHELF[:1], [[("Grey Harbour", "is", "The Grey Harbour")]])
     assert 1.8 < both.graph[0][1]["weight"] < 2
@@ -195,54 +219,6 @@ def test_every_level_has_every_entity_once():
     for c in found:
         if c.parent is not None: assert found[c.parent].level == c.level - 1 and set(c.members) < set(found[c.parent].members)
     assert communities(0, []) == []
-
-
-def test_leiden_is_the_official_packages_where_it_is_installed(monkeypatch):
-    Entry = lambda node, cluster, parent, level: SimpleNamespace(node=str(node), cluster=cluster, parent_cluster=parent, level=level)
-    asked = {}
-    def hierarchical_leiden(edges, **settings):
-        asked.update(settings, edges=edges)
-        return [*(Entry(n, 7, None, 0) for n in (0, 1, 2)), *(Entry(n, 3, None, 0) for n in (3, 4)), Entry(0, 9, 7, 1), Entry(1, 9, 7, 1),
-                Entry(2, 8, 7, 1)]
-    monkeypatch.setitem(sys.modules, "graspologic_native", SimpleNamespace(hierarchical_leiden=hierarchical_leiden))
-    relations = [Element("", ends=p, weight=2.0) for p in ((1, 0), (1, 2), (3, 4))]
-    found = communities(6, relations, 2, 5, "leiden")
-    assert [(c.level, c.parent, c.members) for c in found] == [(0, None, (0, 1, 2)), (0, None, (3, 4)), (0, None, (5,)), (1, 0, (0, 1)),
-                                                              (1, 0, (2,))]
-    assert asked["edges"] == [("0", "1", 2.0), ("1", "2", 2.0), ("3", "4", 2.0)] and (asked["seed"], asked["max_cluster_size"]) == (5, 2)
-    assert communities(0, [], 2, 5, "leiden") == []
-    monkeypatch.setitem(sys.modules, "graspologic_native", None)
-    with pytest.raises(UsageError, match=r"treekit-rag\[graphrag\]"): communities(6, relations, 2, 5, "leiden")
-    assert GraphRAG().report_share == 0.15 and GraphRAG().partition == "louvain"
-
-
-def test_the_official_package_is_asked_by_its_command_line(monkeypatch, tmp_path):
-    from treekit.baselines import official_graphrag as official
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    monkeypatch.delenv("GRAPHRAG_API_KEY", raising=False)
-    def answer(method=official.OfficialGraphRAG(length="a few words")):
-        return asyncio.run(method(Question("q", "d", ASKED), Context(None, corpus=SimpleNamespace(passages=SHELF[:2]))))
-    monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[graphrag\]'"): answer()
-    monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: "there")
-    with pytest.raises(UsageError, match="set GRAPHRAG_API_KEY"): answer()
-    monkeypatch.setenv("GRAPHRAG_API_KEY", "k")
-    ran = []
-    def command(line, **how):
-        ran.append(line[3:])
-        broken = line[3] == fails[0]
-        return SimpleNamespace(returncode=int(broken), stdout="" if broken else "In Tarn.\n", stderr="Traceback\nno such model\n" * broken)
-    monkeypatch.setattr(official.subprocess, "run", command)
-    fails = ["index"]
-    with pytest.raises(UsageError, match="^graphrag index failed: no such model$"): answer()
-    fails = [""]
-    ran.clear()
-    first, again = answer(), answer()
-    assert [line[0] for line in ran] == ["init", "index", "query", "query"] and first.answer == again.answer == "In Tarn."
-    assert ran[-1][1] == ASKED and ran[-1][4:] == ["--method", "local", "--community-level", "2", "--response-type", "a few words"]
-    folder = Path(ran[-1][3])
-    assert [f.read_text() for f in sorted((folder / "input").glob("*.txt"))] == [p.contents for p in SHELF[:2]]
-    assert "its own calls" in first.trace.nodes[0].notes[0] and first.usage.calls == 0
 
 
 def test_mentions_are_merged_by_name():

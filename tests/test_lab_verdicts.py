@@ -26,9 +26,6 @@ ROWS = [(table, known.model, cell) for table in TABLES if table not in NO_RUN
 QUICK = ("searchr/table5", "gpt-4o-2024-08-06")
 
 
-def named(row): return "-".join([row[0].replace("/", "-"), *(str(row[2][part]) for part in ("group", "method", "dataset", "metric"))])
-
-
 def as_run(cell): return cell["method"].replace("NaiveRAG", "NativeRAG")  # one method, two printed names
 
 
@@ -65,11 +62,6 @@ def check(lab, row):
 def test_the_cells_of_a_small_table(lab):
     for row in ROWS:
         if row[:2] == QUICK: check(lab, row)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", ROWS, ids=named)
-def test_a_printed_cell_gets_a_verdict_by_its_page(lab, row): check(lab, row)
 
 
 def test_toqs_cells_are_named_with_what_no_lab_has():

@@ -94,7 +94,7 @@ def test_a_paper_of_somebody_else_has_a_report(tmp_path, monkeypatch):
     "Without claims, costs, errata and a run."
     bare_paper(tmp_path, monkeypatch)
     made = {ending: render_report(paper_report("bare", tmp_path / "figures"), ending) for ending in FORMATS}
-    assert "No claim was tested." in made["md"] and "were not counted yet" in made["md"] and "Nothing is recorded." in made["md"]
+    assert "No claim was judged." in made["md"] and "were not counted yet" in made["md"] and "Nothing is recorded." in made["md"]
     assert "50 % of &lt;it&gt;" in made["html"] and r"Bare \& co" in made["tex"] and structure(made["tex"]) == []
 
 

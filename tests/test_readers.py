@@ -132,6 +132,12 @@ REFUSED = [
     ("x.csv", b"a,b\n1,2\n", "should name the columns"), ("x.tsv", b"id\ttext\n1\ta\tb\n", "3 fields, not 2"),
     ("x.jsonl", b'{"text": {"a": 1}}', "should be a string"), ("x.jsonl", b"\x28\xb5\x2f\xfd\x00", "zst|cut off"),
     ("x.jsonl", b'{"id": [1], "text": "a"}', "field 'id' should be a string"),
+    ("x.csv", b"id,text,Text\n1,a,b\n", "two columns are named text"),
+    ("x.jsonl", b"\n<!DOCTYPE html><html>Log in", "a web page, not the file"),
+    ("x.jsonl", b"ARROW1\0\0", "an Arrow file: save it as Parquet"),
+    ("x.jsonl", b"version https://git-lfs.github.com/spec/v1\noid sha256:a\n", "a pointer of Git LFS"),
+    *((f"x.jsonl.{end}", pack(b"x.jsonl" + bytes(250) + b"ustar" + bytes(900)), "a tar archive can't be read")
+      for end, pack in (("tgz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress))),
 ]
 
 
@@ -255,8 +261,8 @@ def test_nothing_found_is_no_success(put, treekit_):
     code, said = treekit_("corpus", "check", put.folder)
     assert code == 1 and "mine: 0 of 1 supporting passages" in said
     corpus.write_text("\n".join(LINES))
-    code, said = treekit_("corpus", "check", put.folder, "--json")
-    assert code == 0 and json.loads(said)["supporting"] == dict(mine=dict(found=1, named=1))
+    code, said = treekit_("corpus", "check", put.folder)
+    assert code == 0 and "mine: 1 of 1 supporting passages" in said
     assert Files(put.folder).datasets() == ["mine"]
 
 

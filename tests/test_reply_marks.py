@@ -16,7 +16,7 @@ MARKED = (
     "<|begin_of_thought|>{}<|end_of_thought|>", "<|START_THINKING|>{}<|END_THINKING|><|START_RESPONSE|>", "analysis{}assistantfinal",
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
-    "Here are my reasoning steps:\n{}\n[BEGIN FINAL RESPONSE]\n")
+    "Here is my thought process:\n{}\nHere is my response:\n", "Here are my reasoning steps:\n{}\n[BEGIN FINAL RESPONSE]\n")
 
 
 def body(message, finish="stop", **more):
@@ -40,12 +40,16 @@ def test_the_papers_own_tags_stay(text):
     ("Venn<|im_end|>", "stop", "im_end"), ("Venn</s>", "stop", "</s>"), ("Venn<|eot_id|>", "stop", "eot_id"),
     ("Venn<end_of_turn>", "stop", "end_of"),
     ("[INST] Venn", "stop", "INST"), ("<scratchpad>Tarsk</scratchpad>Venn", "stop", "unknown block"),
-    ("[PONDER]Tarsk[/PONDER]Venn", "stop", "unknown block"), ("Venn", "novel", "finish_reason novel")])
+    ("[PONDER]Tarsk[/PONDER]Venn", "stop", "unknown block"), ("Venn", "novel", "finish_reason novel"), ("Venn", 5, "finish_reason 5"),
+    ('<details type="reasoning"><summary>Thought</summary>Tarsk</details>Venn', "stop", "unknown block"),
+    ("Venn[|endofturn|]", "stop", "turn"),
+    ("```thinking\nTarsk\n```\nVenn", "stop", "unknown block"), ("Ven", "content_filter", "content filter cut the reply")])
 def test_what_is_unknown_is_noted(text, finish, note):
     assert note in _completions(body(dict(content=text), finish), REQUEST, 0.1)[0].note
 
 
-@pytest.mark.parametrize("finish", ["error", "abort", "server_error", "timeout", "engine_overloaded", "ERROR_TIMEOUT"])
+@pytest.mark.parametrize("finish", ["error", "abort", "server_error", "timeout", "engine_overloaded", "ERROR_TIMEOUT",
+                                    "insufficient_system_resource"])
 def test_a_reply_that_was_broken_off_is_a_temporary_failure(finish):
     with pytest.raises(CallFailed, match=finish) as failed: _completions(body(dict(content="Numos Tal"), finish), REQUEST, 0.1)
     assert failed.value.again and failed.value.kind == "truncated"
@@ -55,7 +59,7 @@ def test_a_reply_that_was_broken_off_is_a_temporary_failure(finish):
     (dict(content=None, reasoning_content="Olin Tarsk"), "2 tokens came as thinking.*without --reasoning-parser"),
     (dict(content="", reasoning="Olin Tarsk"), "came as thinking"), (dict(content="<think>Olin Tarsk"), "came as thinking"),
     (dict(content=None, tool_calls=[dict(function=dict(name="search\x1b[31m"))]), r"called the tool search \[31m instead"),
-    (dict(content=""), "the completion is empty")])
+    (dict(content=None, function_call=dict(name="find")), "called the tool find instead"), (dict(content=""), "the completion is empty")])
 def test_an_empty_completion_says_what_came(message, says):
     with pytest.raises(CallFailed, match=says): _completions(body(message), REQUEST, 0.1)
 

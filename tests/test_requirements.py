@@ -9,11 +9,10 @@ from treekit.artefacts.reachable_cells import printed_artefacts, printed_cells, 
 from treekit.artefacts.requirements import commands, measured_artefacts, page_path, requirements_page, saved_costs, table_cost
 from treekit.cli.main import main
 from treekit.config import root
-from treekit.figures.index_page import highlights_of, index_page
 from treekit.figures.titles import title_of
 from treekit.llm.prices import load_prices, price_of
 from treekit.papers import plugin
-from treekit.papers.comparison.highlights import contradictions
+from treekit.figures.tables import contradictions
 from treekit.papers.plugin import Paper, get_paper, papers
 from treekit.utils.sanitize import md
 
@@ -76,19 +75,6 @@ def test_doctor_and_the_results_lead_to_the_pages():
     assert "treekit requirements toq" in CliRunner().invoke(main, ["doctor", "toq"]).output
 
 
-def test_what_needs_no_model_stands_first_and_is_read_from_the_tables(tmp_path):
-    there = root() / "figures" / "offline"
-    assert highlights_of(there) in Path(there, "README.md").read_text(encoding="utf-8"), "the results' page is older than the tables"
-    first = highlights_of(there, "figures/offline/").partition("\n\n**Recall")[0]
-    assert first in Path(root(), "README.md").read_text(encoding="utf-8"), "README.md is older than the tables"
-    (tmp_path / "real").mkdir()
-    text = (there / "real" / "vanilla.csv").read_text(encoding="utf-8")
-    (tmp_path / "real" / "vanilla.csv").write_text(text.replace(",50.60,48.05,53.18,", ",55.60,53.05,58.18,"), encoding="utf-8")
-    made = index_page(tmp_path)
-    assert "rests on that code alone" in made and "On 2WikiMQA the printed number lies in none" in made
-    assert "55.6 [53.0, 58.2]" in made and "**Recall" not in made
-
-
 def test_only_contradictions_in_print_are_counted():
     "Each line of the list is about an entry, and none of a mean over questions, of rounding or of a run is counted."
     for line in get_paper("real").rows("errata.csv"):
@@ -110,17 +96,15 @@ def test_what_the_papers_text_explains_is_no_erratum():
 
 
 def test_counts_of_errata_agree_everywhere():
-    "The list of all contradictions, README, and the page of results have the same numbers."
+    "The list of all contradictions and README have the same numbers."
     counted = {p: len(contradictions(root() / "figures/offline", p)) for p in NAMES}
     labels = {p: get_paper(p).label for p in NAMES}
     with open(root() / "figures/offline/across/errata.csv", encoding="utf-8", newline="") as f:
         rows = [r["paper"] for r in csv.DictReader(f)]
     assert {p: rows.count(labels[p]) for p in NAMES} == counted and len(rows) == sum(counted.values())
-    readme, results = (root().joinpath(name).read_text(encoding="utf-8") for name in ("README.md", "figures/offline/README.md"))
+    readme = root().joinpath("README.md").read_text(encoding="utf-8")
     assert all(f"[{labels[p]} {n}](figures/offline/{p}/inconsistencies.md)" in readme for p, n in counted.items())
-    assert all(f"| [{labels[p]}]({p}/inconsistencies.md) | {n} |" in results for p, n in counted.items())
     assert f"[all {len(rows)} in one table](figures/offline/across/errata.md)" in readme
-    assert f"[All {len(rows)} in one table](across/errata.md)" in results
 
 
 def test_every_model_that_is_paid_has_a_price_and_the_others_a_reason():

@@ -88,18 +88,6 @@ def test_what_makes_an_artefact_run_again(clone):
 
 
 @pytest.mark.slow
-def test_a_table_that_says_how_the_controls_ended_is_made_from_their_outcome(clone):
-    body = BODY.format(paper="toq", module="planner", name="__doc__")
-    cited = "from treekit.figures.controls import read_controls\nread_controls(folder.parent)"
-    notebook(clone / "nbs/reproduce/toq/table1.ipynb", PARAMETERS, f"{body}\n{cited}")
-    assert fates(clone) == dict(arise=True, toq=False) and fates(clone) == BOTH
-    controls = clone / "figures/offline/across/controls.csv"
-    controls.parent.mkdir()
-    controls.write_text("paper,contrast,outcome\nTree-of-Question,sham,holds\n")
-    assert fates(clone) == dict(arise=True, toq=False) and fates(clone) == BOTH
-
-
-@pytest.mark.slow
 def test_files_on_disk_that_are_not_what_was_written(clone):
     table, more = (clone / "figures/offline/arise" / name for name in ("table1.csv", "table1_more.csv"))
     written = table.read_bytes()

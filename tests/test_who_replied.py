@@ -13,6 +13,7 @@ from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load, method_with_examples
 from treekit.experiments.results import answered_by
 from treekit.experiments.run import run
+from treekit.experiments.run_records import saved_runs
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare
 from treekit.store.run_store import Store
@@ -60,6 +61,12 @@ def test_a_run_names_who_replied(names, said):
         assert results.facts["Ask", "hotpotqa"].served == tuple(sorted({n for r in results.rows for n in r.replied}))
 
 
+def test_a_saved_run_names_who_replied():
+    store = Store()
+    go("tiny-1b", store=store)
+    assert [run["model"] for run in saved_runs(store)] == ["tiny-1b"]
+
+
 def test_replies_of_unknown_origin_are_the_requested_models():
     assert answered_by("m", {}) == "m"
 
@@ -83,3 +90,18 @@ def test_a_run_that_the_reader_answers_alone_is_not_the_simulated_models():
     asked = {"hotpotqa": load("hotpotqa", "real", n=2)}
     results = run({"Vanilla": method}, asked, load_profile("offline", data="real"), store=Store(), progress=False)
     assert {name for row in results.rows for name in row.replied} == {"extractive"} and results.model == "extractive"
+
+
+def test_legends_and_prices_are_of_the_model_that_replied(monkeypatch):
+    "The line below a figure, a caption and the price; without a price of its own no cents, and a simulated run keeps its name."
+    from treekit.experiments.costs import billed_as
+    from treekit.figures.plots import ran_line
+    from treekit.papers.comparison.figures import caption_of
+    go("tiny-1b")
+    assert ran_line("gpt-4o-mini", "real", [3]).startswith("tiny-1b, ")
+    assert caption_of("gpt-4o-mini", "real", {"A": 3}).startswith("Model: tiny-1b.")
+    assert billed_as("gpt-4o-mini") == ("tiny-1b", None) and billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
+    results = go("gpt-4o-mini-2024-07-18")
+    name, price = billed_as("gpt-4o-mini")
+    assert ran_line("gpt-4o-mini", "", ()) == name == "gpt-4o-mini-2024-07-18" and price == billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
+    assert ran_line("simulated (offline)", "", ()) == "simulated (offline)" and results.model == "gpt-4o-mini"

@@ -15,6 +15,16 @@ N = 200  # questions of each set, if there are so many
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus"}
 
 
+def with_articles(folder, out):
+    "ASQA's questions that an article lists, and all articles."
+    with open(folder / "articles_ambigqa_wiki.jsonl", encoding="utf-8") as f: articles = [json.loads(line) for line in f]
+    listed = {i for a in articles for i in a.get("asqa_ids") or ()}
+    with open(folder / "asqa.dev.jsonl", encoding="utf-8") as f: records = [json.loads(line) for line in f]
+    kept = ("id", "question", "answers", "qa_pairs", "long_answers")
+    written(out / "asqa.dev.jsonl.xz", [{k: r[k] for k in kept} for r in records if r["id"] in listed])
+    written(out / "asqa_articles.jsonl.xz", [{k: a[k] for k in ("id", "title", "summary", "sections")} for a in articles])
+
+
 class Asked:
     "A record of a question, with the id that its sample is drawn by."
     def __init__(self, record): self.record, self.id = record, record["id"]
@@ -94,5 +104,6 @@ if __name__ == "__main__":
     places = [Path(a) for a in sys.argv[1:] if not a.startswith("--")]
     folder, out = places[0], places[1] if len(places) > 1 else Path(__file__).parent
     for name in CORPORA: made(folder, out, name)
+    with_articles(folder, out)
     if "--arrays" in sys.argv: vectors(out)  # made from what lies in the kit's own data/real, as the next are
     if "--entities" in sys.argv: entities(out)

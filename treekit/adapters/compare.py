@@ -135,7 +135,7 @@ class Comparison:
         found = []
         for line in self.lines:
             errors = [r.error for r in self.results.rows if r.method == line["method"] and r.error]
-            found += [f"{line['method']}: {n} of {line['n']} questions failed with {reason}" for reason, n in common_reasons(errors)]
+            found += [f"{line['method']}: {n} of {line['n']} questions failed: {reason}" for reason, n in common_reasons(errors)]
         return found
 
 def compare(

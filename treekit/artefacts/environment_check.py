@@ -8,19 +8,19 @@ __all__ = ['REQUIREMENTS', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 
            'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
-import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
+import asyncio, functools, http.client, os, shutil, socket, sys, urllib.error, urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import urlsplit
 
-from ..config import Profile, UsageError, choose, home_dir, root, run_options, variable, work_dir
+from ..config import Profile, UsageError, choose, home_dir, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
-from ..core.http import is_loopback, without_key
-from ..llm.openai_client import scores_texts
+from ..core.prompts import CallFailed
+from ..llm.openai_client import SCORE_ELSEWHERE, ServerConnection, call_failed, parse_body, scores_texts
 from .catalog import FIELDS, inventory
-from ..figures.frozen import otherwise_note
 from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, get_paper, papers, resolve, unregistered
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #1b7315a8
@@ -50,14 +50,11 @@ def checks(
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data DIR, or data = synthetic in settings.ini")
-    key, where = profile.api_key_env or "the endpoint", without_secrets(profile.endpoint)
-    yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
+    yield _checked("model", lambda: _model(profile), f"set {profile.api_key_env or 'the endpoint'}, or use the profile offline")
     if profile.served or profile.endpoint == "local":
         yield _checked("reply", lambda: _reply(profile), "look at the server's log; a run would fail or be scored the same way")
     if profile.batch and not profile.offline:
         yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
-    if said := otherwise_note(folder := root() / "figures" / profile.name, paper):
-        yield "frozen", None, said, f"treekit reproduce makes {folder.name}'s tables again; data/margins.toml has the frozen hash"
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
     if profile.served: yield _price(profile)
@@ -71,6 +68,7 @@ def checks(
 def _checked(what, check, todo):
     "Result of a check: its finding, or the reason of the failure."
     try: return what, True, check(), todo
+    except CallFailed as e: return what, False, e.what, f"{e.what_to_do}; {todo}"
     except Exception as e:  # any error is reported as the finding
         kind = "" if isinstance(e, UsageError) else f"{type(e).__name__}: "
         return what, False, " ".join(f"{kind}{e}".split()), todo
@@ -197,38 +195,17 @@ def _built(profile):
     return f"{len(vectors):,} vectors; {near.kind.text}"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7a40
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    "Handler that doesn't follow redirects, which would send the API key to another server."
-    def redirect_request(self, *args): return None
-
 def _asked(profile, path, body=None, patience=5):
-    "Response of the profile's server to a GET, or to a POST of JSON. Raises `UsageError`. The API key is sent to no other server."
-    key, (url, named) = profile.key(), _apart(profile.endpoint.rstrip("/") + path)
-    headers = ({"Authorization": f"Bearer {key}"} if key else {}) | named | ({"Content-Type": "application/json"} if body else {})
-    try:
-        request = urllib.request.Request(url, headers=headers, data=json.dumps(body).encode() if body else None)
-        direct = [urllib.request.ProxyHandler({})] if is_loopback(url) else []
-        with urllib.request.build_opener(_NoRedirect, *direct).open(request, timeout=patience) as reply: raw = reply.read(1 << 24)
-        found = json.loads(without_key(raw.decode("utf-8", "replace"), key))
-        if not isinstance(found, dict): raise ValueError("its answer is no JSON object")
-        return found
-    except urllib.error.HTTPError as e:
-        if 300 <= e.code < 400:
-            where = urlsplit(urljoin(url, e.headers.get("Location", "")))
-            there = without_key(printable(where.hostname), key)
-            raise UsageError(f"{without_secrets(profile.endpoint)} redirects to {where.scheme}://{there}: "
-                             "name the address that answers, "
-                             "since a key follows no redirect") from None
-        raise UsageError(f"{without_secrets(profile.endpoint)} answers with {e.code} {without_key(printable(e.reason), key)}") from None
-    except (OSError, ValueError, http.client.HTTPException) as e:
-        raise UsageError(without_secrets(f"{profile.endpoint} doesn't answer: {getattr(e, 'reason', e)}")) from None
-
-def _apart(url):
-    "Split an address into the plain address and a basic-auth header of its credentials."
-    at = urlsplit(url)
-    if at.username is None: return url, {}
-    encoded = base64.b64encode(f"{unquote(at.username)}:{unquote(at.password or '')}".encode()).decode()
-    return at._replace(netloc=at.netloc.rpartition("@")[2]).geturl(), {"Authorization": f"Basic {encoded}"}
+    "JSON object that the profile's server returns to a GET, or to a POST, through a run's connection. Raises `CallFailed`."
+    server = ServerConnection(profile.endpoint, profile.key(), 1, patience)
+    async def answer():
+        try: return parse_body(await (server.post(path, body) if body else server.get(path)))
+        except Exception as e:
+            failed = call_failed(e, server.endpoint, patience)
+            failed.what = server.without_key(failed.what)
+            raise failed from None
+        finally: await server.close()
+    with ThreadPoolExecutor(1) as thread: return thread.submit(asyncio.run, answer()).result()  # a notebook has a running loop
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7a41
 def _model(profile):
@@ -262,18 +239,15 @@ def shortened(texts: list) -> str:
 
 def _listed(profile):
     "Server's description of the profile's model."
-    listed = _asked(profile, "/models").get("data", [])
-    names = [m["id"] for m in listed]
-    if names and profile.model not in names: choose("model at this endpoint", profile.model, names)
-    return next((m for m in listed if m["id"] == profile.model), {})
+    listed = _asked(profile, "/models").get("data")
+    named = {m["id"]: m for m in listed if isinstance(m, dict) and isinstance(m.get("id"), str)} if isinstance(listed, list) else {}
+    if named and profile.model not in named: choose("model at this endpoint", profile.model, [printable(name) for name in named])
+    return named.get(profile.model, {})
 
 def _batches(profile):
-    "Check the server's batch endpoint and its queue limit."
-    from treekit.llm.batch_format import queue_limit
+    "Check the server's batch endpoint."
     if not isinstance(_asked(profile, "/batches?limit=1").get("data"), list): raise UsageError("the server has no list of batches")
-    limit = profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier)
-    if not limit: return "batches; how much the queue takes isn't known"
-    return f"batches; the queue takes {limit:,} tokens (tier {profile.batch_tier})"
+    return "the server takes batches"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c23e74be
 GIGABYTES = {  # download size of weights on the hub; the memory is about the same
@@ -365,8 +339,7 @@ def lacking(
         if key and not variable(key): return f"key: set the environment variable {key}"
         if not _listens(endpoint): return f"server: nothing answers at {without_secrets(endpoint)}: start it with the model {name}"
     if kind == "echo" and not scores_texts(name):
-        return (f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: "
-                "serve the model with vLLM (--profile vllm)")
+        return f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: {SCORE_ELSEWHERE}"
     if kind == "documents":
         return (f"documents: {reached.get('why', name)}; Wikipedia's: "
                 "treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
@@ -450,15 +423,14 @@ def _unechoed(profile, kind):
     "Message if a server doesn't echo log-probabilities, tested with one token on an unpaid server."
     if kind != "echo" or profile.api_key_env or not _listens(profile.endpoint): return ""
     try: found = _asked(profile, "/completions", dict(model=profile.model, prompt="one two", echo=True, logprobs=1, max_tokens=1), 30)
-    except UsageError as e: said = str(e)
+    except CallFailed as e: said = e.what
     else:
         try:
             if any(isinstance(p, float) for p in found["choices"][0]["logprobs"]["token_logprobs"][:2]): return ""
         except (KeyError, TypeError, IndexError): pass
         said = "its answer has none"
     why = " ".join(said.replace(": ", ", ").split())
-    return (f"log-probabilities: {urlsplit(without_secrets(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): "
-            "serve the model with vLLM (--profile vllm)")
+    return f"log-probabilities: {urlsplit(without_secrets(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): {SCORE_ELSEWHERE}"
 
 def _documents(profile):
     "Message if the documents for routing are missing."
@@ -487,10 +459,9 @@ def longest_prompt(
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c0de7a14
 def _reads(profile):
     "Context length of the model: the minimum of the profile's and the server's values; 0 if unknown."
-    try: rows = _asked(profile, "/models").get("data", []) if _listens(profile.endpoint) else []
-    except UsageError: rows = []
-    served = next((m.get("max_model_len") or 0 for m in rows if m.get("id") == profile.model), 0)
-    return min(filter(None, (profile.context, served)), default=0)
+    try: served = _listed(profile).get("max_model_len") if _listens(profile.endpoint) else 0
+    except (UsageError, CallFailed): served = 0
+    return min(filter(None, (profile.context, served if isinstance(served, int) else 0)), default=0)
 
 def _context(profile, paper):
     "Check of the context length."
@@ -505,14 +476,19 @@ def _context(profile, paper):
     return "context", works, f"{found:,} tokens; the longest prompts{f' of {paper}' if paper else ''} need about {least:,}", todo
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #9f1e0a12
-def check_access(profile: Profile):
-    "Check API key, price, and the locks of the run store, before anything is loaded. Raises `UsageError`."
+def check_access(
+    profile: Profile,
+    methods: tuple = (),  # of the run, if they are known: a search by risk needs log-probabilities
+):
+    "Check API key, price, the locks of the run store and log-probabilities, before anything is loaded. Raises `UsageError`."
     from treekit.experiments.planning import store_path
     if profile.offline or run_options().cassette: return
     profile.key()
     need_locks(store_path(profile).parent)
     if profile.budget is not None and profile.served and (said := _price(profile))[1] is False:
         raise UsageError(f"the budget of ${profile.budget:g} needs the price of model {profile.model!r}: {said[3]}")
+    if not any((getattr(m, "value", ""), getattr(m, "scorer", "")) == ("risk", "likelihood") for m in methods): return
+    if line := lacking(dict(kind="echo", name=profile.endpoint), profile) or _unechoed(profile, "echo"): raise UsageError(line)
 
 def preflight(
     profile: Profile,
@@ -539,7 +515,7 @@ def preflight(
     scored = any("log-probabilities" in get_paper(name.partition("/")[0]).requires for name in what)
     if sets.get("scorer") == "guess": return  # no text is scored
     if scored and scores_texts(profile.endpoint) and (line := _unechoed(profile, "echo")):
-        raise UsageError(f"{line}, or let the model guess (--set scorer=guess)")
+        raise UsageError(line)
 
 def _own(profile, name, given):
     "Profile of an artefact's run; with the profile `paper`, with the artefact's settings."

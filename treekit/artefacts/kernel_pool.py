@@ -172,7 +172,7 @@ class ForkServer:
         self.channel, its = socket.socketpair()
         self.numbers, self.kernels, self.answers, self.lock = itertools.count(), {}, {}, threading.Condition()
         with its, open(log or os.devnull, "w") as errors:
-            command = [sys.executable, "-m", "treekit.artefacts.kernel_pool", str(its.fileno())]
+            command = [sys.executable, "-P", "-m", "treekit.artefacts.kernel_pool", str(its.fileno())]
             apart = dict(stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True)  # so that Ctrl-C isn't sent to it
             self.process = subprocess.Popen(command, pass_fds=[its.fileno()], env=env, **apart)
         threading.Thread(target=self._listen, daemon=True).start()

@@ -9,11 +9,10 @@ __all__ = ['RequestLog', 'read_log', 'MockClient', 'mock_hub_weights', 'mock_res
 import functools, json, socket, sys
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ..config import UsageError, load_profile
-from ..llm.openai_client import scores_texts
-from ..core.prompts import ScoringUnsupported, canonical_endpoint, count_tokens
+from ..llm.openai_client import scores_texts, scoring_unsupported
+from ..core.prompts import canonical_endpoint, count_tokens
 from ..corpora.bundled_questions import BundledQuestions
 from ..corpora import load
 from ..corpora.load import Files, Hub, read_corpus
@@ -71,9 +70,7 @@ class MockClient:
     async def score(self, request, continuation):
         "Log-likelihoods of the offline model. Raises `ScoringUnsupported` if a server of this kind has none."
         self.told("echo", self.endpoint)
-        if not scores_texts(self.endpoint):
-            raise ScoringUnsupported(f"{urlsplit(self.endpoint).netloc} can't score a given text: that takes /completions with echo "
-                                     "and logprobs, which vLLM serves")
+        if not scores_texts(self.endpoint): raise scoring_unsupported(self.endpoint)
         self.told.longest("prompt", count_tokens(request.text + continuation), request.prompt.name if request.prompt else "")
         return await self.chat.score(request, continuation)
 

@@ -22,12 +22,10 @@ from ..config import (
     run_options, variable, work_dir)
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
-from ..figures.frozen import record_frozen
-from ..figures.controls import read_controls
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
 from .build_cache import CARELESS, StoreState, imported, last_logged, made_from, modules_behind, read_record, runs_since
-from .build_cache import sources, tables_below, unchanged, write_record, written
+from .build_cache import tables_below, unchanged, write_record, written
 from ..experiments.prompts import templates_of
 from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
@@ -53,7 +51,6 @@ class Task:
     reasons: list = field(default_factory=list)  # [message, questions], the most frequent reasons of failures
     unchanged: bool = False  # not run, since its files are up to date
     made_from: dict = field(default_factory=dict)  # hashes of its inputs: `treekit.artefacts.build_cache.made_from`
-    ability: str | None = None  # of the simulated model; None: it doesn't answer
     options: dict = field(default_factory=dict)  # fields of `RunOptions` for its kernel that differ from the command's
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #57bc9b56
@@ -491,20 +488,11 @@ def _later(task):
 def _looked_up(task, profile, folder, kept, store):
     "Set a task's input hashes and, if its record is up to date, its outcome."
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
-    task.ability = _ability(task, profile)
     if papers := papers_read(task): task.made_from |= dict(tables=[tables_below(folder / paper, *_later(task)) for paper in papers])
-    if "read_controls(" in "".join(sources(task.notebook, "code")): task.made_from |= dict(controls=fingerprint(read_controls(folder)))
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store):
         task.unchanged, task.counts = True, record["counts"]
-        record_frozen(folder, task.name, task.ability)
-
-def _ability(task, profile):
-    "Ability of the simulated model that answers a task; None if it doesn't."
-    settings = task.parameters.get("settings", {})
-    if not profile.offline or not settings.get("model", profile.model).startswith("simulated"): return None
-    return settings.get("ability", profile.ability)
 
 def _recorded(task, folder, kept, state):
     "Count the verdicts of a finished task and write its record."
@@ -517,7 +505,6 @@ def _recorded(task, folder, kept, state):
     parameters = json.loads(cleaned(json.dumps(task.parameters)))
     runs = runs_since(state.store, task.name, state.before) if task.began else []
     files = written(task.name, task.notebook, folder) if not task.code or task.failed else {}
-    if files: record_frozen(folder, task.name, task.ability)
     write_record(kept / f"{task.name}.json", seconds=round(task.seconds, 1), code=task.code, error=task.error, counts=task.counts,
                  parameters=parameters, runs=runs,
                  made_from=task.made_from, files=files, store=state.look())
@@ -565,7 +552,7 @@ def reproduce_all(
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #dbf20ad1
 # settings that change how a run is made, not its numbers
-WITHOUT_EFFECT = (*CARELESS, "endpoint", "api_key_env", "batch", "batch_tier", "batch_queue_tokens", "batch_days")
+WITHOUT_EFFECT = (*CARELESS, "endpoint", "api_key_env", "batch")
 _LONGEST_NAME = 80  # characters of a folder's name
 
 def result_folder(

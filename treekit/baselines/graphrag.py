@@ -36,7 +36,6 @@ class GraphRAG:
     text_share: float = 0.5  # local: share of these tokens for text units
     report_share: float = 0.15  # local: share for reports
     report_tokens: int = 8000  # of the elements in a report's prompt
-    partition: Literal["louvain", "leiden"] = "louvain"  # of the graph; leiden: the official package's, if installed
     seed: int = 0  # of the communities, and of the shuffling
     requires = ("corpus", "embedder")
 
@@ -59,7 +58,7 @@ class GraphRAG:
 
     async def index(self, context: Context) -> tuple[Graph, dict]:
         "Graph of the context's corpus with its reports, and its size in numbers."
-        return await build_graph(context, self.gleanings, self.largest, self.report_tokens, self.seed, self.partition)
+        return await build_graph(context, self.gleanings, self.largest, self.report_tokens, self.seed)
 
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #9de2f3cc
 def nearest_relations(

@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['GRAPH', 'EXTRACT', 'GLEAN', 'SUMMARISE', 'REPORT', 'PROMPTS', 'bounded_number', 'read_graph', 'extract_graphs',
-           'Element', 'merged', 'summarise_elements', 'Community', 'communities', 'leiden_communities', 'finest',
-           'Graph', 'empty_graph', 'read_report', 'report_text', 'fitted', 'report_inputs', 'write_reports',
-           'build_graph']
+           'Element', 'merged', 'summarise_elements', 'Community', 'communities', 'finest', 'Graph', 'empty_graph',
+           'read_report', 'report_text', 'fitted', 'report_inputs', 'write_reports', 'build_graph']
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #2405993b
 import asyncio, json, re
@@ -16,7 +15,6 @@ from functools import cached_property
 from typing import Any
 
 from .graph_extraction import MAX_NAME, ask_each, corpus_passages, same_name, scalar
-from ..config import UsageError
 from ..core.prompts import Prompt, count_tokens
 from ..core.method import Context, Node
 from ..core.json_extraction import extract_json
@@ -232,10 +230,8 @@ def communities(
     relations: list[Element],
     largest: int = 10,  # maximum size of a community that isn't divided further
     seed: int = 0,
-    partition: str = "louvain",  # or "leiden", as the original
 ) -> list[Community]:  # level by level
     "Hierarchy of communities."
-    if partition == "leiden": return leiden_communities(entities, relations, largest, seed)
     import networkx
     def parts(members):  # a new graph, independent of the order of a set
         graph, inside = networkx.Graph(), dict.fromkeys(members)
@@ -248,33 +244,6 @@ def communities(
         divided = parts(c.members) if len(c.members) > largest else ()
         if len(divided) > 1: found += [Community(len(found) + i, c.level + 1, c.id, p) for i, p in enumerate(divided)]
     return found
-
-# %% ../../nbs/12_baselines/10_graphrag_index.ipynb #1e1de2c0
-def leiden_communities(
-    entities: int,  # number of entities
-    relations: list[Element],
-    largest: int = 10,  # maximum size of a community that isn't divided further
-    seed: int = 0,
-) -> list[Community]:  # level by level
-    "Hierarchy by the official package's Leiden. Raises a `UsageError` if it isn't installed."
-    try: import graspologic_native
-    except ImportError:
-        raise UsageError("partition = leiden needs the package graspologic-native: pip install 'treekit-rag[graphrag]', "
-                         "or take partition = louvain") from None
-    edges = sorted((str(a), str(b), r.weight) for r in relations for a, b in [sorted(r.ends)])
-    found = graspologic_native.hierarchical_leiden(
-        edges=edges, max_cluster_size=largest, seed=seed, starting_communities=None, resolution=1.0, randomness=0.001,
-        use_modularity=True, iterations=1) if edges else []
-    members, about = {}, {}
-    for entry in found:
-        members.setdefault(entry.cluster, []).append(int(entry.node))
-        about[entry.cluster] = entry.level, entry.parent_cluster
-    joined = {m for some in members.values() for m in some}
-    parts = sorted((about[c][0], sorted(some), c) for c, some in members.items())
-    parts = sorted([*parts, *((0, [e], None) for e in range(entities) if e not in joined)], key=lambda part: part[:2])
-    number = {c: i for i, (_, _, c) in enumerate(parts) if c is not None}
-    def parent(c): return None if c is None else number.get(about[c][1])
-    return [Community(i, level, parent(c), tuple(some)) for i, (level, some, c) in enumerate(parts)]
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #95964a40
 def finest(
@@ -434,14 +403,13 @@ async def build_graph(
     largest: int = 10,  # maximum size of a community that isn't divided further
     report_tokens: int = 8000,  # of the elements in a report's prompt
     seed: int = 0,  # of the communities
-    partition: str = "louvain",  # or "leiden"
 ) -> tuple[Graph, dict]:  # the graph; its size in numbers
     "Graph of the context's corpus, with its reports."
     passages, root = corpus_passages(context), context.trace.add("index", "graph index")
     found = await extract_graphs(context, root, passages, gleanings)
     entities, relations = merged(found)
     summarised = await summarise_elements(context, root, [*entities, *relations])
-    own = await asyncio.to_thread(communities, len(entities), relations, largest, seed, partition)
+    own = await asyncio.to_thread(communities, len(entities), relations, largest, seed)
     graph = empty_graph(passages, entities, relations, own, context.embedder)
     await write_reports(context, root, graph, report_tokens)
     await asyncio.to_thread(graph.vectors.vectors)

@@ -80,7 +80,7 @@ def _report():
 @lru_cache(16)
 def _loaded(job):
     code = f"import sys; sys.path.insert(0, {str(package_dir().parent)!r}); from treekit.classroom.import_bans import _report; _report()"
-    done = subprocess.run([sys.executable, "-c", code], input=job, capture_output=True, text=True, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-P", "-c", code], input=job, capture_output=True, text=True, encoding="utf-8")
     if done.returncode: raise UsageError(f"the source doesn't run: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
     return frozenset(json.loads(done.stdout.splitlines()[-1]))
 

@@ -137,7 +137,7 @@ def readable() -> list[str]:
     "Paths that a submission may read besides its own folder: Python, libraries, the kit."
     kit = _home()
     wanted = ["/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/etc/ssl/certs", "/etc/ssl/openssl.cnf",
-              "/etc/localtime", sys.prefix, sys.base_prefix,
+              "/etc/localtime", sys.prefix, os.path.realpath(sys.prefix), sys.base_prefix,
               *(p for p in sys.path if p.endswith(("site-packages", "dist-packages"))),
               *(kit / part for part in ("treekit", "data", "settings.ini"))]
     found = []

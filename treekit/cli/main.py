@@ -35,11 +35,9 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
                   requirements="Requirements for verdicts on a paper's tables"),
     "Inspect": dict(list="Artefacts of the papers, and what was run", claims="The papers' claims, tested on a run",
                     explore="Walk through a run's trees in the browser"),
-    "Share": dict(report="One archive with settings, tables and claims", verify="Check and replay an archive of `report`",
-                  cassette="Pack a run's calls, and replay them", export="Write runs as open data",
-                  docs="Build the documentation with all results"),
-    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
-                 store="Batches that are under way"),
+    "Share": dict(report="One archive: cassette, tables, README", verify="Replay an archive, and compare its tables",
+                  cassette="Pack a run's calls, and replay them", export="Write runs as open data"),
+    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
@@ -129,7 +127,7 @@ def main():
               "and in a dry run, else 1]")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, force, as_json):
+def reproduce(what, profiles, n, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, force, as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b
@@ -144,7 +142,7 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     numbers. The executed notebooks are saved under .treekit/runs. A run can be killed at any time and started again: saved answers
     are reused. Artefacts with unchanged inputs are not run again, and are listed as unchanged.
 
-    A run with other settings than the profile's (--n, --seed, --set, --model, --data) is written to a separate folder, which the last line
+    A run with other settings than the profile's (--n, --set, --model, --data) is written to a separate folder, which the last line
     names; `treekit claims --out DIR` and `treekit list --profile NAME` read it. The results in figures/offline, which come with the
     clone, are written by the default settings, or with --commit.
 
@@ -155,12 +153,12 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
     if dry_run:
-        more = dict(seed=seed, data=source(data), model=model, endpoint=endpoint)
+        more = dict(seed=None, data=source(data), model=model, endpoint=endpoint)
         sets = assigned(sets) | {k: str(v) for k, v in more.items() if v is not None}
         return _dry_run(what, profiles, sets, n, jobs, out, force, as_json)
     if len(profiles) > 1: raise UsageError("several --profile go with --dry-run only")
     profile = profiles[0] if profiles else "offline"
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     from treekit.artefacts.estimate import before_paying
     from treekit.artefacts.reproduce import reproduce_all
     _ready(what, profile, sets, given["data"], given["budget"])
@@ -246,7 +244,7 @@ class _MethodOption(click.Option):
               help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
 @profile_options
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")
-def ask(question, named, passages, profile, n, seed, data, budget, model, endpoint, sets, as_json):
+def ask(question, named, passages, profile, n, data, budget, model, endpoint, sets, as_json):
     """Answer one QUESTION and show the tree behind it, with its evidence.
 
     \b
@@ -260,13 +258,13 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     """
     from treekit.cli.ask import answer
     wanted = assigned(sets)
-    given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
+    given, others = settled(profile, wanted, model, endpoint, seed=None, data=data, budget=budget)
     p = profile_of(profile, given, others)
+    chosen, dataset = _method(named, wanted, p.data)
     if not p.offline:
         from treekit.artefacts.environment_check import check_access, need_hub
-        check_access(p)
+        check_access(p, (chosen,))
         if not passages and not p.corpus: need_hub(p)
-    chosen, dataset = _method(named, wanted, p.data)
     if passages is not None and not Path(passages).is_file(): absent("file of passages", passages)
     if passages and p.corpus: raise UsageError("two corpora: give --passages FILE, or the passage store of the setting corpus, not both")
     found = answer(question, named, chosen, dataset, p, passages, progress=not as_json)
@@ -317,7 +315,6 @@ def list_(paper, profile, as_json):
     """
     from textwrap import shorten
     from treekit.figures.claims_page import claims_by_artefact
-    from treekit.figures.frozen import otherwise_note
     from treekit.figures.verdicts import count_verdicts
     from treekit.artefacts.build_cache import read_record
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
@@ -340,7 +337,6 @@ def list_(paper, profile, as_json):
         for r in (r for r in rows if r["paper"] == name):
             title = shorten(r["title"], 62, placeholder=" …")
             click.echo(f"  {r['artefact']:<15} {title:<63} {r['last_run']:<17} {_state(r)}")
-    if said := otherwise_note(root() / "figures" / profile, paper): click.echo(said)
 
 def _state(row):
     "A row of `list` in a few words."
@@ -357,57 +353,29 @@ def _state(row):
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose figures: a folder under figures/.")
 @click.option("--out", metavar="DIR", help="The folder that a reproduction wrote to.  [default: figures/PROFILE]")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@click.option("--corpora", type=click.IntRange(2), metavar="K", help="Test the inconclusive claims on K further synthetic corpora.")
-@click.option("--n", type=click.IntRange(2), default=100, show_default=True, metavar="N",
-              help="Questions of each data set and corpus, with --corpora.")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time, with --corpora.  [default: 2]")
-def claims(paper, profile, out, as_json, corpora, n, jobs):
+def claims(paper, profile, out, as_json):
     """What the papers claim, and whether a run supports it: direction and size of each claim.
 
     \b
       treekit claims                        all papers
       treekit claims arise --profile openai
-      treekit claims --corpora 20           test the inconclusive ones on twenty synthetic corpora, in about an hour
 
     Reads the tables that `reproduce` has written, calls no model and writes nothing. Tests are paired where a table has the scores of
     its questions. A clone has no such scores: the outcomes in its claims.csv are shown. Without either, the cells' intervals decide.
     `treekit reproduce PAPER/claims` writes the outcomes as a table.
-
-    With --corpora, the tables of the inconclusive claims are run on corpora other than the default one, and their claims are tested over
-    these corpora. It can be stopped and started again. The outcomes are written to data/measured/claims_corpora.csv, which the pages of
-    claims show.
     """
     from treekit.figures.claims import load_claims
     from treekit.figures.claims_page import CLAIM_SOURCES, claims_of_run, source_of_claims, summary_of
-    from treekit.figures.frozen import otherwise_note
     if not out: choose("profile", profile, {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names()))
     if out and not Path(out).is_dir(): absent("folder", out, Path.is_dir)
     folder = Path(out or root() / "figures" / profile)
     verdicts = claims_of_run(folder, paper)
-    if corpora:
-        if paper or profile != "offline": raise UsageError("--corpora goes with no paper and no profile: synthetic corpora, all papers")
-        verdicts = _claims_on_corpora(verdicts, corpora, n, jobs)
     _show_claims(verdicts, as_json)
     if as_json: return
     click.echo(f"\n{summary_of(verdicts)}")
-    if corpora: return
     names = list(dict.fromkeys(c.paper for c in load_claims(paper)))
     for told in CLAIM_SOURCES:
         if own := [name for name in names if source_of_claims(folder, name) == told]: click.echo(f"  from {told}: {', '.join(own)}")
-    if said := otherwise_note(folder, paper): click.echo(f"  {said}")
-
-def _claims_on_corpora(verdicts, corpora, n, jobs):
-    "Test the inconclusive claims on further corpora, and write the outcomes of all claims about the same tables."
-    from treekit.artefacts.corpus_runs import judge_on_corpora, run_on_corpora, tables_of
-    from treekit.figures.claims import load_claims
-    from treekit.figures.measured_claims import write_measured_claims
-    tables = tables_of([v.claim for v in verdicts if v.outcome == "inconclusive"])
-    if not tables: raise UsageError("no claim is inconclusive: nothing to test on further corpora")
-    def told(seed, tasks): click.echo(f"corpus of seed {seed}: {sum(t.seconds for t in tasks):.0f} s", err=True)
-    made = judge_on_corpora(load_claims(), tables, run_on_corpora(tables, corpora, n, jobs, told))
-    command = f"treekit claims --corpora {corpora} --n {n}"
-    click.echo(f"written: {shown_path(write_measured_claims(made, corpora, n, command))}", err=True)
-    return made
 
 def _show_claims(verdicts, as_json):
     "The claims on the terminal, one line each."
@@ -431,7 +399,7 @@ def _show_claims(verdicts, as_json):
 @click.option("--sample", type=click.IntRange(1), default=60, show_default=True, metavar="N",
               help="Questions per dataset to count on, at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample, as_json):
+def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_json):
     """Calls, tokens and money that a reproduction would take, before anything is spent.
 
     \b
@@ -442,7 +410,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
     uses as many questions as in a run.
     """
-    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     p = profile_of(profile, given, wanted)
     _hub_notice(p)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
@@ -451,8 +419,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
     facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
-                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total(),
-                 batch=found.plan and found.plan.record())
+                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
     click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join([*shown, *filter(None, [warning])]))
 
 # %% ../../nbs/25_cli/09_main.ipynb #a7c6eea7
@@ -471,7 +438,7 @@ def cassette():
 @profile_options
 @click.option("--out", metavar="DIR", help="Where tables and figures go.  [default: as reproduce]")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, out, as_json):
+def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_json):
     """Run artefacts from the cassette FILE: no key, no network, the same bytes in the tables.
 
     \b
@@ -481,7 +448,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     from treekit.utils.sealed_process import sealed
     from treekit.experiments.cassettes import replay_settings
     if not Path(file).is_file(): absent("cassette", file)
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
@@ -532,12 +499,10 @@ from .trust import trust_command
 from .export import export_runs_command
 from .report import report_command, verify_command
 from .requirements import requirements_command
-from .docs import docs_command
 from .train import train_command
-from .store import store_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, docs_command, course_command,
-       init_command, store_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
+own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, course_command,
+       init_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
 

@@ -89,7 +89,7 @@ def _together(processes):
     if processes == 1 or "WORLD_SIZE" in os.environ: return False
     from treekit.training.models import extra
     extra("accelerate", "a group of processes")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    launcher = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     if code := subprocess.run([*launcher, "-m", "treekit.cli.train", *sys.argv[2:]]).returncode: sys.exit(code)
     return True
 

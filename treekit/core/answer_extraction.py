@@ -18,7 +18,7 @@ _TAG = re.compile(  # group 1 or 2: it closes
     r"<\|(?:begin|end)_of_thought\|>|<\|(?:START|END)_THINKING\|>|(\\end\{think\})", re.I)
 _FINAL = re.compile(  # what begins a final answer after thinking that has no closing tag of its own
     r"<\|channel\|>\s*final\b[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|^\[BEGIN FINAL RESPONSE\]|"
-    r"\Aanalysis(?=[\sA-Z])[\s\S]*?assistant\s?final", re.M)
+    r"\Aanalysis(?=[\sA-Z])[\s\S]*?assistant\s?final|\A\s*Here is my thought process:[\s\S]*?Here is my response:", re.M)
 _HARMONY = re.compile(r"\A\s*(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*(?:analysis|commentary)\b[^<]*<\|message\|>")
 _AROUND = re.compile(  # marks around a final answer
     r"\A\s*<\|(?:begin_of_solution|START_RESPONSE)\|>|"
@@ -72,8 +72,9 @@ def _first_thinking(text):
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #5a0dd111
 _SPECIAL = re.compile(  # tokens of a chat template; those of prompts (<|begin_of_query|>, <|COMPLETE|>) are not
     r"<\|(?!\w*(?:query|search|documents?|passages?|complete|COMPLETE))\w{2,40}\|>|</?s>|"
-    r"<(?:eos|bos|pad|unk|end_of_turn|start_of_turn)>|\[/?INST\]|<｜[^｜>]{1,40}｜>")
-_BLOCK = re.compile(r"\A\s*(?:<([A-Za-z][\w:|-]{0,30})>|\[([A-Z]{4,20})\]|◁(\w{1,20})▷)")
+    r"<(?:eos|bos|pad|unk|end_of_turn|start_of_turn)>|\[/?INST\]|<｜[^｜>]{1,40}｜>|\[\|\w{2,40}\|\]")
+_BLOCK = re.compile(r"\A\s*(?:<([A-Za-z][\w:|-]{0,30})(?:\s[^<>\n]{0,80})?>|\[([A-Z]{4,20})\]|◁(\w{1,20})▷|"
+                    r"(?:```|~~~)[ \t]*((?i:think\w*|thoughts?|reasoning|analysis))\n)")
 _OWN_TAGS = frozenset("answer search information query final result document documents passage b i em strong p sub sup br".split())
 
 def reply_oddities(
@@ -82,7 +83,8 @@ def reply_oddities(
     "Notes on what a reply should not have: leftovers of a chat template, and an unknown block at the beginning."
     notes = [f"the reply has a token of a chat template: {found[0][:40]}"] if (found := _SPECIAL.search(text)) else []
     if (opened := _BLOCK.match(text)) and (name := next(filter(None, opened.groups()))).lower() not in _OWN_TAGS:
-        if f"/{name}" in text[opened.end():]: notes.append(f"the reply begins with an unknown block {opened[0].strip()}: thinking, perhaps")
+        if opened[4] or f"/{name}" in text[opened.end():]:
+            notes.append(f"the reply begins with an unknown block {opened[0].strip()}: thinking, perhaps")
     return notes
 
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #3c2acf80

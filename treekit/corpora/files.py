@@ -39,6 +39,10 @@ def data_files(
 # %% ../../nbs/06_corpora/015_files.ipynb #f11e5008
 _READERS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
 _ARCHIVES = ((b"7z\xbc\xaf", "a 7z archive"), (b"PK\x03\x04", "a zip archive"), (b"Rar!", "a rar archive"))
+_ELSEWHERE = (
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself: download that"),
+    (b"arrow1", "an Arrow file: save it as Parquet"),
+    (b"<!doctype html", "a web page, not the file itself: download that"), (b"<html", "a web page, not the file itself: download that"))
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"),
           (b"\xfe\xff", "utf-16"))
 
@@ -57,11 +61,17 @@ def open_bytes(
     if path.exists() and not path.is_file():  # reading a named pipe would wait for its writer without end
         raise UsageError(f"{path.name}: {'a folder' if path.is_dir() else 'no ordinary file'}; a file is needed")
     try:
-        with open(path, "rb") as file: head = file.read(8)
+        with open(path, "rb") as file: head = file.read(64)
+        if what := next((what for start, what in _ELSEWHERE if head.lstrip().lower().startswith(start)), ""):
+            raise UsageError(f"{path.name}: {what}")
         if what := next((what for magic, what in _ARCHIVES if head.startswith(magic)), ""):
             raise UsageError(f"{path.name}: {what} can't be read: unpack it, or pack it again with gzip, bzip2 or xz")
         packed = next((reader for magic, reader in _READERS if head.startswith(magic)), open)
-        with _zstandard(path) if head.startswith(b"\x28\xb5\x2f\xfd") else packed(path, "rb") as file: yield file
+        with _zstandard(path) if head.startswith(b"\x28\xb5\x2f\xfd") else packed(path, "rb") as file:
+            if packed is not open:
+                if file.read(512)[257:262] == b"ustar": raise UsageError(f"{path.name}: a tar archive can't be read: unpack it")
+                file.seek(0)
+            yield file
     except FileNotFoundError: raise UsageError(f"no file {path.name!r}: give the path of a file that exists") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as e:
         raise DataError(f"{path.name} is cut off or damaged ({type(e).__name__}): download it anew") from None
@@ -188,7 +198,10 @@ def _table(path, form, known):
     columns = None
     for cells, where in _cells(path, form):
         if columns: yield table_row(cells, where, columns), where
-        elif known & {c.strip().lower() for c in cells}: columns = tuple(c.strip().lower() for c in cells)
+        elif known & {c.strip().lower() for c in cells}:
+            columns = tuple(c.strip().lower() for c in cells)
+            if twice := [c for c in known if columns.count(c) > 1]:
+                raise DataError(f"{where}: two columns are named {twice[0]}: remove one")
         elif form == ".tsv" and cells[0].isdigit() and len(cells) in (2, 3):
             columns = _DPR[:len(cells)]
             yield table_row(cells, where, columns), where

@@ -23,7 +23,7 @@ from .progress import Progress
 from .prompts import templates_of
 from .provenance import is_embedded, run_facts, sample_key, sources_of
 from .resources import Resources, chat_for
-from .results import Results, Row, common_reasons, replies_by_model, same_reason
+from .results import Results, Row, common_reasons, note_replied, replies_by_model, same_reason
 from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
 from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.openai_client import NeverReached
@@ -331,5 +331,6 @@ def execute(
     if options.record: note_read(options.record, store, questions, plan.failures)
     # an offline model leaves what it doesn't know to the reader: a run that it answered nothing of is the reader's
     alone = is_embedded(models.model) and counts and not any(name.partition(" ")[0] in models.model for name in counts)
+    note_replied(models.model, counts if alone or not is_embedded(models.model) else {})
     model, corpora = ", ".join(sorted(counts)) if alone else models.model, {d: library.label(d) for d in questions}
     return Results(ordered, model, corpora, profile, made, facts, kept)

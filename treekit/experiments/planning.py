@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..config import Profile, RunOptions, load_profile, run_options, work_dir
+from ..config import Profile, RunOptions, kit_path, load_profile, run_options, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from ..core.method import Trace, Usage, requirements_of
 from ..core.prompts import canonical_endpoint
@@ -37,10 +37,13 @@ def open_store(
     profile: Profile,
     options: RunOptions | None = None,  # default: those of this process
 ) -> Store:
-    "Open the run store: the given one, the cassette, or the profile's file."
+    "Open the run store: the given one, the cassette, or the profile's file. A local model's has the replies that come with the kit."
     options = options or run_options()
     if options.store is not None: return options.store
-    return Store.replay(options.cassette) if options.cassette else Store(store_path(profile, options))
+    if options.cassette: return Store.replay(options.cassette)
+    store, recorded = Store(store_path(profile, options)), kit_path("data", "recorded", f"{profile.name}.cassette")
+    if profile.endpoint == "local" and recorded.exists(): store.add_recorded(recorded)
+    return store
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #257a738f
 @dataclass

@@ -27,7 +27,7 @@ from ..corpora.load import Files, Hub, sample_rows
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passage_store import PassageStore
 from ..corpora.question_cache import pack_question_list, unpack_question_list
-from ..corpora.bundled_questions import BundledQuestions
+from ..corpora.bundled_questions import ARTICLES, BundledQuestions
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..utils.atomic_write import write_whole
 from .parse_prefetch import Batch, Unusable
@@ -163,7 +163,7 @@ def load_documents(
 ) -> Documents:
     "Load the documents of a dataset. Raises `UsageError` if there are none."
     origin = source_of(source, name)
-    if not documents and isinstance(origin, Fictional): return origin.documents(name, seed, articles)
+    if not documents and hasattr(origin, "documents"): return origin.documents(name, seed, articles)
     note_source("documents", name, documents or source)
     return read_documents(documents or source, beside=not documents)
 
@@ -200,13 +200,15 @@ def method_with_examples(
 # %% ../../nbs/14_experiments/07_resources.ipynb #dae6e16f
 def need_documents(
     profile: Profile,  # its `data` and `documents`
+    name: str = "",  # of the data set; empty: any
 ) -> None:
     "Raise `UsageError`, with an instruction, if the questions have no documents."
     what = ("set documents to a tree store (treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
             "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them")
     if profile.documents:
         if not (place := Path(profile.documents)).exists(): raise UsageError(f"there are no documents at {place.name!r}: {what}")
-    elif not isinstance(source_of(profile.data), Fictional) and not any(Path(profile.data).glob("articles_*.jsonl")):
+    elif isinstance(source_of(profile.data), BundledQuestions) and name: choose("data set with documents", name, ARTICLES)
+    elif not hasattr(source_of(profile.data), "documents") and not any(Path(profile.data).glob("articles_*.jsonl")):
         raise UsageError(f"routing takes whole pages, and data = {Path(profile.data).name!r} has none: {what}")
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #36fc90bf

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FAILED', 'CUT_SHARE', 'Row', 'metric_of', 'value_of', 'common_reasons', 'same_reason', 'failure_reason',
-           'mean_of_means', 'Scored', 'replies_by_model', 'answered_by', 'Results', 'joined']
+           'mean_of_means', 'Scored', 'replies_by_model', 'note_replied', 'replied', 'answered_by', 'Results', 'joined']
 
 # %% ../../nbs/14_experiments/13_results.ipynb #f9ae5328
 import dataclasses, re
@@ -207,6 +207,21 @@ def replies_by_model(rows: list[Row]) -> Counter:  # name of a model, as its rep
     counts = Counter()
     for row in rows: counts.update(row.replied)
     return counts
+
+_REPLIED = {}  # requested model -> names of the models that replied in this process's last run
+
+def note_replied(
+    asked: str,  # model that was asked for
+    counts: dict,  # of `replies_by_model`
+):
+    "Note who replied in a run, for the legends, captions and prices of what is made of it."
+    _REPLIED[asked] = tuple(sorted(counts))
+
+def replied(
+    asked: str,  # model that was asked for
+) -> str:
+    "Models that replied in the last run; the requested one where no run is known, or the replies name none."
+    return ", ".join(_REPLIED.get(asked) or [asked])
 
 def answered_by(
     asked: str,  # model that was asked for

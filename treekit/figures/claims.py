@@ -6,7 +6,7 @@
 __all__ = ['DIRECTIONS', 'OVER', 'BASES', 'UNITS_OF_ABOUT', 'CELL_NAMES', 'TWO_SIDED', 'CLAIM_OUTCOMES', 'TESTED_OUTCOMES',
            'SIZES', 'SUBSTITUTES', 'MOST_FAILURES', 'PROXY_JUDGES', 'EQUIVALENCE', 'Claim', 'load_claims', 'Comparison',
            'comparisons', 'CellTests', 'claim_p_values', 'distance', 'TestedComparison', 'run_comparison_test',
-           'ClaimVerdict', 'label', 'merged_cells', 'mean_cells', 'judge', 'judge_claims']
+           'ClaimVerdict', 'label', 'merged_cells', 'judge', 'judge_claims']
 
 # %% ../../nbs/16_figures/03_claims.ipynb #eee433d8
 import csv, fnmatch
@@ -16,10 +16,11 @@ from pathlib import Path
 
 from ..config import UsageError, choose
 from .cells import read_cells
+from ..experiments.provenance import is_embedded
 from ..scoring.margins import frozen_margins
 from ..papers.plugin import discover
 from ..scoring.metrics import METRIC_DIRECTIONS
-from ..scoring.statistics import Contrast, contrast, equivalence, false_discovery, mean_contrast, normal_p
+from ..scoring.statistics import Contrast, contrast, equivalence, false_discovery, normal_p
 from ..scoring.statistics import one_sided, partial_conjunction, questions_needed, resample_weights
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1729b3d0
@@ -250,11 +251,9 @@ class CellTests:
     def __init__(
         self,
         cells: dict,  # name -> `TableCell`
-        corpora: tuple[dict, ...] = (),  # cells of the run on each corpus; the tests are then over the corpora
         resamples: int = 2000,
     ):
         self.cells, self.resamples, self._contrasts, self._draws = cells, resamples, {}, {}
-        self.corpora = [CellTests(own, resamples=resamples) for own in corpora]
 
     def contrast(
         self,
@@ -276,9 +275,6 @@ class CellTests:
     def _tested(self, weights, level, less):
         from statistics import NormalDist
         used = [self.cells[key] for key in weights]
-        if self.corpora:
-            values = [round(own.value(weights) - less, 12) for own in self.corpora]  # without the last bits of equal scores
-            return mean_contrast(values, min((c.n for c in used), default=0), level), "over corpora"
         if all(c.scores for c in used):
             groups, flips = self._groups(weights)
             found = contrast(groups, flips and not less, level=level)
@@ -311,7 +307,6 @@ class CellTests:
         "Resampled values of cells. All cells of a data set use the same resampled questions."
         import numpy as np
         if (at := tuple(keys)) in self._draws: return self._draws[at]
-        if self.corpora: return self._corpus_draws(keys)
         used, out, sets = {key: self.cells[key] for key in keys}, {}, {}
         for c in used.values():
             if not c.scores and c.error is None: return None
@@ -328,15 +323,6 @@ class CellTests:
             out[key] = sum(parts) / len(parts)
         self._draws[at] = out
         return out
-
-    def _corpus_draws(self, keys):
-        "Hierarchical bootstrap: corpora are drawn with replacement, and a resample of each one's questions."
-        import numpy as np
-        some = [own.draws(keys) for own in self.corpora]
-        if None in some: return None
-        rng, size = np.random.default_rng(0), (self.resamples, len(some))
-        which, sample = rng.integers(len(some), size=size), rng.integers(self.resamples, size=size)
-        return {key: np.stack([own[key] for own in some])[which, sample].mean(axis=1) for key in keys}
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1b33f8bd
 def claim_p_values(
@@ -374,7 +360,7 @@ class TestedComparison:
     error: float
     n: int  # number of questions
     sets: int  # number of data sets
-    how: str  # kind of test: paired, resampled, intervals, over corpora
+    how: str  # kind of test: paired, resampled, intervals
     far: float = 0.0  # `distance`
     constant: bool = False  # whether all differences are zero
     tries: tuple[int, int] = (1, 1)  # Bonferroni factors of the p-values for and against the claim
@@ -497,7 +483,7 @@ class ClaimVerdict:
     pairs: str = ""  # number of comparisons in the claim's direction, of those that ran
     outcome: str = "not run"  # one of `CLAIM_OUTCOMES`
     with_substitutes: str = ""  # outcome if substitute rows counted
-    how: str = ""  # kinds of tests: paired, resampled, intervals, over corpora
+    how: str = ""  # kinds of tests: paired, resampled, intervals
     reason: str = ""  # reason if it wasn't run; substitutes; number of missing comparisons
     contrast: tuple = field(default=(), compare=False, repr=False)  # identity of the tested contrast
 
@@ -593,7 +579,7 @@ def _in_print(claim, cells):
 def _number(value): return None if value is None else float(value)
 
 # %% ../../nbs/16_figures/03_claims.ipynb #49dff24c
-def _in_run(claim, cells, model, known, real_only, corpora=()):
+def _in_run(claim, cells, model, known, real_only):
     "Fields of a verdict that depend on a run's cells, before the correction for multiple claims."
     numbers = {key: c.value for key, c in cells.items()}
     ran = list(dict.fromkeys(key[0] for key, c in cells.items() if c.value is not None))
@@ -608,7 +594,7 @@ def _in_run(claim, cells, model, known, real_only, corpora=()):
     whole = [one for one in made if all(cells[key].failures <= MOST_FAILURES * cells[key].n for key in one.keys)]
     failed = f"{len(made) - len(whole)} of {len(made)} comparisons have too many failed questions" if len(whole) < len(made) else ""
     if not whole: return fields | dict(reason=failed)
-    made, tests, behind = whole, CellTests(cells, corpora), {key: cells[key] for one in whole for key in one.keys}
+    made, tests, behind = whole, CellTests(cells), {key: cells[key] for one in whole for key in one.keys}
     judged = [one for one in made if not (real_only and _fact(PROXY_JUDGES, [cells[key] for key in one.keys]))]
     weighed = _run_tests(claim, judged, tests, known if real_only else None)
     if not judged: return fields | dict(outcome="substitute row", reason="the metric is judged by a proxy")
@@ -763,24 +749,6 @@ def merged_cells(
         elif old.printed is None and c.printed is not None: cells[key] = replace(old, printed=c.printed)
     return cells
 
-# %% ../../nbs/16_figures/03_claims.ipynb #fc9bb899
-def mean_cells(
-    corpora: tuple[dict, ...],  # cells of the run on each corpus, as from `merged_cells`
-) -> dict:  # without an interval; a cell that a corpus lacks has no value
-    "Means of cells over corpora."
-    out = {}
-    for key, first in corpora[0].items():
-        some = [cells[key] for cells in corpora if key in cells and cells[key].value is not None]
-        if len(some) < len(corpora):
-            out[key] = replace(first, value=None, low=None, high=None, scores={})
-            continue
-        scores = {}
-        for k, c in enumerate(some):
-            for d, own in c.scores.items(): scores.setdefault(d, {}).update({(k, q): v for q, v in own.items()})
-        out[key] = replace(first, value=sum(c.value for c in some) / len(some), low=None, high=None, n=sum(c.n for c in some),
-                           scores=scores if all(c.scores for c in some) else {}, failures=sum(c.failures for c in some))
-    return out
-
 # %% ../../nbs/16_figures/03_claims.ipynb #9fe9b67b
 def _models(claim, cells):
     "Models to evaluate separately. A claim about models needs all of them together."
@@ -792,20 +760,22 @@ def judge(
     cells: dict,  # (group, method, dataset, metric) -> `TableCell`
     known: dict | None = None,  # (model, row) -> what ran under its name, from other tables of the run
     real_only: bool = True,  # whether to exclude substitutes of rows and judges as evidence
-    corpora: tuple[dict, ...] = (),  # such cells of the run on each corpus, of which `cells` are the means
 ) -> list[ClaimVerdict]:  # one per model; a single "not run" if there is none
-    "Evaluate a claim on the published cells and on a run, by raw p-values without correction for multiple claims."
+    "Evaluate a claim on the published cells and on a run of a real model, by raw p-values without correction for multiple claims."
     size = "not comparable" if claim.sized else ""
     if not claim.artefact: return [_apply_basis(ClaimVerdict(claim, size=size, reason=claim.note or "no artefact has such cells"))]
     from treekit.figures.verdicts import group_for
     own = {c.group for c in cells.values() if c.model and c.group == group_for(c.model, [])}
     told = _in_print(claim, {key: c for key, c in cells.items() if c.group not in own}) | dict(size=size)
     if not cells: return [_apply_basis(ClaimVerdict(claim, size=size, reason=f"{claim.artefact.replace('|', ' and ')} wasn't run"))]
+    bundled = any(c.value is not None and is_embedded(c.model) for c in cells.values())
+    cells = {key: replace(c, value=None) if is_embedded(c.model) else c for key, c in cells.items()}
     out = []
     for name, models in _models(claim, cells):
         mine = {key: c if c.value is None or c.model in models else replace(c, value=None) for key, c in cells.items()}
-        out.append(_apply_basis(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}, real_only, corpora))))
-    return out or [_apply_basis(ClaimVerdict(claim, **told, reason="no cell of this table was run"))]
+        out.append(_apply_basis(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}, real_only))))
+    why = "judged on runs of a real model alone" if bundled else "no cell of this table was run"
+    return out or [_apply_basis(ClaimVerdict(claim, **told, reason=why))]
 
 def _apply_basis(v):
     "Apply the basis of a claim to its verdict."
@@ -817,7 +787,7 @@ def _apply_basis(v):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1eaafcf0
 def judge_claims(
-    folder: Path | str | list[Path],  # folder of a run: figures/<profile>; several: a run on each of several corpora
+    folder: Path | str,  # folder of a run: figures/<profile>
     paper: str = "",  # default: all papers
     claims: list[Claim] | None = None,  # default: the papers' claims
     level: float = 0.05,  # false discovery rate among a paper's claims
@@ -826,20 +796,14 @@ def judge_claims(
 ) -> list[ClaimVerdict]:
     "Evaluate claims on a run, in the order of the file."
     claims = load_claims(paper) if claims is None else claims
-    single = {(c.paper, artefact): [] for c in claims for artefact in c.artefact.split("|")}
-    folders = folder if isinstance(folder, list) else [folder]
-    single = {(p, artefact): [read_cells(Path(f, p), artefact) for f in folders] for p, artefact in single}
-    known = {}
-    for (p, _), [cells, *_] in single.items():
+    single = {(c.paper, artefact): read_cells(Path(folder, c.paper), artefact) for c in claims for artefact in c.artefact.split("|")}
+    known, tables, rows = {}, {}, []
+    for (p, _), cells in single.items():
         known.setdefault(p, {}).update({(c.model, c.method): c.ran for c in cells if c.ran and c.value is not None})
-    tables, rows = {}, []
     for c in claims:
-        if (c.paper, c.artefact) not in tables:
-            parts = [single[c.paper, artefact] for artefact in c.artefact.split("|")]
-            tables[c.paper, c.artefact] = [merged_cells(part[k] for part in parts) for k in range(len(folders))]
-        corpora = tuple(tables[c.paper, c.artefact])
-        if len(corpora) == 1: rows += judge(c, corpora[0], known.get(c.paper), real_only)
-        else: rows += judge(c, mean_cells(corpora), known.get(c.paper), real_only, corpora)
+        at = c.paper, c.artefact
+        if at not in tables: tables[at] = merged_cells(single[c.paper, artefact] for artefact in c.artefact.split("|"))
+        rows += judge(c, tables[at], known.get(c.paper), real_only)
     return _corrected(rows, level, correct)
 
 def _corrected(rows, level, correct):

@@ -75,18 +75,19 @@ def label_points(
     others: list[tuple[float, float]] = [],  # further points, without a label
 ):
     "Place labels next to points, inside the axes, with minimal overlap."
+    def pixels(numbers): return tuple(round(float(v), 2) for v in numbers)  # the last bits depend on the processor, and decide nothing
     fig = ax.figure
     fig.draw_without_rendering()
-    scale, frame = fig.dpi / 72, ax.get_window_extent()
-    inside = (frame.x0 + 3 * scale, frame.y0, frame.x1, frame.y1)
+    scale, (left, bottom, right, top) = fig.dpi / 72, pixels(ax.get_window_extent().extents)
+    inside = (left + 3 * scale, bottom, right, top)
     def width(text, bold):  # in pixels
         drawn = fig.text(0, 0, text, fontsize=size, fontweight="bold" if bold else "normal")
         wide = drawn.get_window_extent(fig.canvas.get_renderer()).width
         drawn.remove()
-        return wide
-    at = [ax.transData.transform(p[:2]) for p in points]
+        return round(wide, 2)
+    at = [pixels(ax.transData.transform(p[:2])) for p in points]
     marks = [(x - 4 * scale, y - 4 * scale, x + 4 * scale, y + 4 * scale) for x, y in at]
-    marks += [(x - 2 * scale, y - 2 * scale, x + 2 * scale, y + 2 * scale) for x, y in map(ax.transData.transform, others)]
+    marks += [(x - 2 * scale, y - 2 * scale, x + 2 * scale, y + 2 * scale) for x, y in map(pixels, map(ax.transData.transform, others))]
     taken = []
     for (x, y), (px, py, text, bold) in sorted(zip(at, points), key=lambda p: (not p[1][3], -p[0][1], p[0][0])):
         wide, tall = width(text, bold), 1.25 * size * scale

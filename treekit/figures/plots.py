@@ -7,10 +7,11 @@ __all__ = ['COLUMN', 'PAGE', 'HANGUL', 'FAILED_MARK', 'is_narrow', 'fonts', 'wit
            'describe', 'figure_check', 'save_figure', 'dot_plot', 'legend_below', 'legend_height']
 
 # %% ../../nbs/16_figures/06_plots.ipynb #7f946257
-import csv, dataclasses, functools, io, textwrap
+import contextlib, csv, dataclasses, functools, io, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
+from ..experiments.results import replied
 from ..utils.sanitize import NOT_XML, printable
 from .cells import CellScores, name_and_run
 from .legibility import text_faults
@@ -74,14 +75,14 @@ def house_style():
 
 # %% ../../nbs/16_figures/06_plots.ipynb #8e51d2c4
 def ran_line(
-    model: str,  # model; empty if none was called
+    model: str,  # model that was asked for; the line names the one that replied. Empty if none was called
     data: str,  # source of the questions, as in the profile; empty if unknown
     sizes=(),  # numbers of questions per data set, or their total
     *more: str,  # further information
 ) -> str:
     "Summary line of a run: model, source and number of questions."
     sizes = [sizes] if isinstance(sizes, int) else [*sizes]
-    return ", ".join(filter(None, [model, data and question_source(data), f"n = {span_of(sizes)}" if sizes else "", *more]))
+    return ", ".join(filter(None, [replied(model), data and question_source(data), f"n = {span_of(sizes)}" if sizes else "", *more]))
 
 # %% ../../nbs/16_figures/06_plots.ipynb #02fc2dc3
 def describe(fig, finding="", *notes):
@@ -160,11 +161,22 @@ def save_figure(
     for other in figures[1:]: plt.close(other)
     return paths
 
+_VISIBLE = 8  # of 255: least difference of a pixel for which a file is written again
+
+def _shows(path, made):
+    "Whether a PNG file has the texts and, within `_VISIBLE`, the pixels of a rendered one. Rounding differs between processors."
+    from PIL import Image, ImageChops
+    with contextlib.suppress(OSError), Image.open(path) as old, Image.open(io.BytesIO(made)) as new:
+        if (old.size, old.mode, old.text) != (new.size, new.mode, new.text): return False
+        return max(high for _, high in ImageChops.difference(old.convert("RGB"), new.convert("RGB")).getextrema()) < _VISIBLE
+    return False
+
 def _render(fig, path, **how):
-    "Render a figure in memory and write the file atomically."
+    "Render a figure in memory and write the file atomically. A PNG file that shows the same stays as it is."
     drawn = io.BytesIO()
     fig.savefig(drawn, format=path.suffix[1:], **how)
     made = drawn.getvalue()
+    if path.suffix == ".png" and _shows(path, made): return
     write_whole(path, NOT_XML.sub("", made.decode("utf-8")) if path.suffix == ".svg" else made)
 
 # %% ../../nbs/16_figures/06_plots.ipynb #940282c1
@@ -332,7 +344,7 @@ def _series(records):
         if rows: found.append((f"printed, {g}" if g else "printed", "published", rows))
     for g in (g for g in groups if g in ran):
         rows = [r for r in groups[g] if _is_number(r["reproduced"])]
-        found.append((f"reproduced, {g}" if g else "reproduced", "reproduced", rows))
+        found.append((f"measured, {g}" if g else "measured", "reproduced", rows))
     return found
 
 def _is_number(value): return value is not None and value == value  # not NaN

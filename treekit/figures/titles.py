@@ -84,7 +84,7 @@ def question_source(
 ) -> str:
     "Description of the source of the questions."
     if str(data).partition(":")[0] == "synthetic": return "questions of the synthetic wiki"
-    return "real questions that come with the kit" if data == "real" else f"questions of {Path(data).name!r}"
+    return "real questions that come with the kit" if data == "real" else f"questions of {Path(data).absolute().name!r}"
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90002
 def run_command_options() -> dict:  # profile, n, seed, data and settings by name; empty: defaults, or a notebook that was run manually

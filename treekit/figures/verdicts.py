@@ -281,7 +281,8 @@ def _cell(group, printed, ours, model, corpus, obstacles, runs):
     differ = list(dict.fromkeys(d.partition(", published: ")[0] for d in differ))
     failed = _failed(ours) if ran else ""
     obstacle = why if why.startswith(NOT_APPLICABLE) else "; ".join(filter(None, [why, *obstacles, *differ, failed]))
-    comparable = ran and not obstacle and printed["value"] is not None
+    judged = not (ran and is_embedded(model))  # numbers of a bundled model are no evidence about the paper's
+    comparable = ran and judged and not obstacle and printed["value"] is not None
     found = runs.tolerance(printed, ours, low, high, scale) if comparable else Tolerance(0, 0, "")
     why = f"{found.why}; excludes {found.excludes:.3g}" if found.noise else found.why
     word, reason = verdict(printed["value"], value, low, high, found.width, obstacle, why)
@@ -289,7 +290,7 @@ def _cell(group, printed, ours, model, corpus, obstacles, runs):
         group=group, method=printed["method"], dataset=printed["dataset"], metric=printed["metric"],
         published=printed["value"], flag=printed["flag"], reproduced=value, low=low, high=high,
         n=ours.get("n") if ran else None, failures=ours.get("failures") if ran else None,
-        difference=value - printed["value"] if comparable else None, verdict=word, reason=reason,
+        difference=value - printed["value"] if comparable else None, verdict=word if judged else "", reason=reason,
         model=model if ran else "", corpus=corpus or runs.searched(printed["method"], printed["dataset"]) if ran else "",
         tolerance=found if comparable else None,
         scores=next(iter(scores_of_rows([ours], scale=scale).values()), {}) if ran else {},
@@ -382,6 +383,8 @@ def count_verdicts(
         failed = _failed_questions(rows)
         return {"failures": failed} if failed else {}
     counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS[:-1]}
+    if unjudged := sum(r["verdict"] == "" for r in rows):  # of a bundled model
+        counts = {v: n for v, n in counts.items() if n} | {"not judged": unjudged}
     counts["not run"] = sum(r["verdict"] == "not run" and r["published"] != "" for r in rows)  # numbers of the paper; others have no owner
     own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # averages repeat them
     return counts | {"failures": _failed_questions(own)}
@@ -391,7 +394,10 @@ def counts_text(
 ) -> str:  # without a full stop; empty without cells
     "Counts of a paper's cells as a phrase: run, judged and not run."
     run = sum(counts.get(v, 0) for v in ("reproduced", "outside", "not comparable"))
-    if not run + counts.get("not run", 0): return ""
+    unjudged, left = counts.get("not judged", 0), counts.get("not run", 0)
     judged = [f"{counts[v]:,} {v}" for v in ("reproduced", "outside") if counts.get(v)]
-    return (f"{run:,} run, {', '.join(judged) or 'none'} under the printed conditions" if run else "none run") + (
-        f"; {counts['not run']:,} printed and not run" if counts.get("not run") else "")
+    parts = [f"{run:,} run, {', '.join(judged) or 'none'} under the printed conditions"] if run else []
+    parts += [f"{unjudged:,} run by a bundled model, without verdict"] if unjudged else []
+    if not parts and not left:
+        return ""
+    return "; ".join([*(parts or ["none run"]), *([f"{left:,} printed and not run"] if left else [])])

@@ -81,7 +81,6 @@ class Paper:
     longest_prompt: str | Callable = ""  # (artefact) -> tokens that its longest prompt shows, without wording and reply
     trained: dict[str, str] = field(default_factory=dict)  # role -> reference to the class of models that are trained for it
     training: tuple[TrainingCommand, ...] = ()
-    highlights: str | Callable = ""  # (folder of results, start of links) -> Markdown for the top of a run's page
     main_run: str | Callable = ""  # (profile, n, settings, **given) -> `Results` of its method on the questions of its main table
     real_questions: int = 20  # of each data set, for its error analysis with the extractive reader; 0: none
     search_path: str = ""  # (trace, round) -> nodes of the best path after a round, where its method searches in rounds
@@ -119,7 +118,7 @@ class Paper:
     def references(self) -> list:
         "Everything that is imported on first use."
         found = [*self.methods, *self.prompts, self.longest_prompt, *self.trained.values(), *(t.run for t in self.training), self.main_run,
-                 self.highlights, self.search_path, self.reply_formats]
+                 self.search_path, self.reply_formats]
         return [reference for reference in found if reference]
 
     @property

@@ -21,13 +21,11 @@ from ..exports.latex import korean_preamble, tex
 from ..figures.claims import CLAIM_OUTCOMES, SIZES, TESTED_OUTCOMES, ClaimVerdict
 from ..figures.claims_page import claim_line, counts_of, saved_claims, sizes_of
 from ..figures.error_pages import STEPS
-from ..figures.frozen import otherwise_note
 from ..figures.tables import command_line
 from ..figures.titles import evidence_of, title_of
 from ..figures.verdicts import count_verdicts, counts_text
 from ..llm.prices import load_prices, price_of
 from ..papers.plugin import Paper, get_paper, read_rows
-from .run_summary import differing_facts
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import cell_value, csv_text, md, md_line, md_table
 
@@ -73,10 +71,10 @@ def _table(heads, rows): return ReportTable(tuple(heads), tuple(tuple("" if v is
 
 def badge_of(
     v: ClaimVerdict,
-) -> str:  # "simulated", a model's name, "real", "print only"
+) -> str:  # a model's name, "real", "print only"
     "What a claim's result rests on."
     if v.ours is None: return "print only"
-    if v.model: return "simulated" if v.model.startswith("simulated") else v.model
+    if v.model: return v.model
     return evidence_of(v.claim.paper, v.claim.artefact.split("|")[0])
 
 def _artefacts(claim):
@@ -104,6 +102,9 @@ def _claims_note(verdicts):
     artefacts = {a for v in verdicts for a in v.claim.artefact.split("|") if a}
     models = ", ".join(dict.fromkeys(v.model for v in verdicts if v.model)) or "none"
     tested = sum(v.outcome in TESTED_OUTCOMES for v in verdicts)
+    if not tested:
+        return (f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. None was judged: claims are "
+                "judged on runs of a real model alone.")
     return (f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. Tested by this run: {tested}; "
             f"not tested: {len(verdicts) - tested}. Model of the run: {models}. Badges name the evidence of each result.")
 
@@ -137,16 +138,20 @@ def _deviations(paper, folder):
     "Reasons that keep cells from a verdict, over all tables; the most frequent first."
     cells, tables = Counter(), {}
     for path in sorted((folder / paper.name).glob("*.csv")):
-        for reason, n in differing_facts(path).items():
+        rows = [r for r in read_rows(path) if r.get("verdict") == "not comparable"]
+        for reason, n in Counter(part for r in rows for part in (r.get("reason") or "").split("; ") if part).items():
             cells[reason] += n
             tables.setdefault(reason, []).append(title_of(paper.name, path.stem).partition(", ")[2].partition(":")[0])
     return _table(("what differs", "cells", "artefacts"), [(r, n, ", ".join(tables[r])) for r, n in cells.most_common()])
 
+def _verdict_counts(paper, folder):
+    "Cells of a paper's tables by verdict."
+    return sum((Counter(count_verdicts(path)) for path in sorted((folder / paper.name).glob("*.csv"))), Counter())
+
 def _deviations_note(paper, folder):
-    counts = Counter()
-    for path in sorted((folder / paper.name).glob("*.csv")): counts.update({k: v for k, v in count_verdicts(path).items() if v})
+    counts = _verdict_counts(paper, folder)
     return (f"Cells of its tables: {counts_text(counts) or 'none was run'}. A cell is compared with print only if the same experiment ran. "
-            f"The facts below differ; a cell can differ in several. {otherwise_note(folder, paper.name, f'{paper.name}/report')}".strip())
+            "The facts below differ; a cell can differ in several.")
 
 def _readings(rows):
     "Interpretations of the method by paper and public code."
@@ -259,15 +264,14 @@ def _scope(paper, folder, verdicts):
     if said or cells:
         yield f"{said or 'No table or figure'} of the paper with {cells:,} printed numbers; {len(added)} studies are added by treekit."
     if verdicts: yield f"{len(verdicts)} claims of the paper about these artefacts."
-    if any(badge_of(v) == "simulated" for v in verdicts):
-        yield ("The model of this run is simulated and its questions are generated. Such a run shows whether a mechanism can help under "
-               "stated assumptions; it neither confirms nor refutes a printed score.")
+    if _verdict_counts(paper, folder)["not judged"]:
+        yield ("The model of this run is simulated and its questions are generated. Such a run neither confirms nor refutes a printed "
+               "score: its cells have no verdicts, and no claim is judged on it.")
 
 def _summary(paper, verdicts, errata):
     counts = {k: n for k, n in counts_of(verdicts).items() if n and k in TESTED_OUTCOMES}
     tested, first = sum(counts.values()), ", ".join(f"{n} {k}" for k, n in counts.items())
-    simulated = " by a simulated model" if any(badge_of(v) == "simulated" for v in verdicts) else ""
-    claims = f"Of {len(verdicts)} claims, {tested} were tested{simulated}: {first}." if tested else "No claim was tested."
+    claims = f"Of {len(verdicts)} claims, {tested} were tested: {first}." if tested else "No claim was judged."
     return f"{claims} Its list of errata has {len(errata.rows)} entries, and needs no model."
 
 def paper_report(

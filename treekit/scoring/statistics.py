@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['bootstrap', 'PairedTest', 'paired_test', 'mcnemar', 'wilson', 'resample_weights', 'Contrast', 'contrast', 'normal_p',
-           'mean_contrast', 'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery',
-           'partial_conjunction', 'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area',
-           'mauve']
+           'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery', 'partial_conjunction',
+           'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area', 'mauve']
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #c26fcc6c
 from collections import Counter
@@ -170,19 +169,6 @@ def normal_p(
     if isinf(df): return erfc(abs(value) / error / 2 ** 0.5)
     from scipy.stats import t
     return float(2 * t.sf(abs(value) / error, df))
-
-# %% ../../nbs/10_scoring/00_statistics.ipynb #594c8a0d
-def mean_contrast(
-    values: list[float],  # weighted sum of a run's cells, one per corpus; at least two
-    n: int,  # number of questions of all corpora
-    level: float = 0.95,
-) -> Contrast:
-    "Mean over corpora, with Student's interval and test (one value per corpus)."
-    from scipy.stats import t
-    values = _values(values)
-    mean, error, df = float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5), len(values) - 1
-    wide = float(t.ppf((1 + level) / 2, df)) * error
-    return Contrast(mean, mean - wide, mean + wide, normal_p(mean, error, df), error, n, df)
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #2501440b
 def one_sided(

@@ -19,6 +19,7 @@ from .schema import INVALID, OPTIONAL_TABLES, canonical_json, cassette_tables, c
 from .schema import add_table, encode_completion, is_store, not_a_cassette, other_version, placeholders, storable, valid_rows
 from .schema import wrong_version
 from ..utils.atomic_write import private_file
+from ..utils.model_files import file_sha256
 from ..utils.notices import notify
 from ..utils.process_identity import own_identity
 from ..utils.sqlite_wal import enable_wal
@@ -421,6 +422,18 @@ class Store:
         except (sqlite3.Error, ValueError) as e:
             raise (damaged_file if is_damage(e) else not_a_cassette)(path.name, e) from None
         return store
+
+    def add_recorded(self,
+        path: Path,  # a cassette
+    ):
+        "Copy the calls of a cassette that this store lacks, once."
+        known = json.dumps(file_sha256(path))
+        if self.query("SELECT 1 FROM about WHERE name='recorded' AND value=?", known): return
+        cassette = Store.replay(path)
+        with self.transaction() as db:
+            for table in ("requests", "calls"):
+                db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({placeholders(table)})", cassette.query(f"SELECT * FROM {table}"))
+            db.execute("INSERT OR REPLACE INTO about VALUES ('recorded', ?)", (known,))
 
     @property
     def about(self) -> dict:

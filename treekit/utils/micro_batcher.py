@@ -6,7 +6,7 @@
 __all__ = ['MicroBatcher']
 
 # %% ../../nbs/02_utils/08_micro_batcher.ipynb #ga7e0002
-import threading
+import threading, time
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
@@ -18,8 +18,10 @@ class MicroBatcher:
         self,
         make: Callable[[list], dict],  # keys -> {key: value}
         remembered: int = 20_000,  # cached values; the oldest are removed first
+        most: int = 10_000,  # keys of a batch; the caller's own come first, and are not divided
+        pause: float = 0.0,  # seconds that a batch waits for further keys
     ):
-        self.make, self.remembered = make, remembered
+        self.make, self.remembered, self.most, self.pause = make, remembered, most, pause
         self._known, self._wanted, self._making, self._turn = {}, {}, False, threading.Condition()
 
     def __call__(self, keys: list) -> list[Any]:
@@ -28,11 +30,13 @@ class MicroBatcher:
             self._wanted.update(dict.fromkeys(key for key in keys if key not in self._known))
             self._turn.wait_for(lambda: not self._making or all(key in self._known for key in keys))
             known = {key: self._known[key] for key in keys if key in self._known}
-            if own := dict.fromkeys(key for key in keys if key not in known):
-                others = [key for key in self._wanted if key not in self._known and key not in own]
-                self._making = True
-                self._wanted.clear()
-        if own: known |= self._compute([*own], others)
+            if own := dict.fromkeys(key for key in keys if key not in known): self._making = True
+        if own:
+            if self.pause: time.sleep(self.pause)
+            with self._turn:
+                others = [key for key in self._wanted if key not in self._known and key not in own][:max(0, self.most - len(own))]
+                for key in [*own, *others, *self._known.keys() & self._wanted.keys()]: self._wanted.pop(key, None)
+            known |= self._compute([*own], others)
         return [known[key] for key in keys]
 
     def _compute(self, own, others):

@@ -150,7 +150,7 @@ def scorer_for(
     [row] = run({"scorer": CanScore()}, {"arise": [probe]}, replace(P, search_scope="own", retriever="bm25s"), **session).rows
     if row.error: raise UsageError(row.error)
     if scorer == "likelihood" != row.answer:
-        raise UsageError(f"{row.trace.nodes[0].notes[0]}; or take another measure in the place of the risk, --set scorer=guess")
+        raise UsageError(row.trace.nodes[0].notes[0])
     return row.answer
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #de779199

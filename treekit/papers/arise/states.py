@@ -19,6 +19,7 @@ from ...core.answer_extraction import said_score
 from ...core.prompts import Prompt, ScoringUnsupported
 from ...core.logical_clock import speculate, speculating
 from ...core.method import Context, Node, gather_or_cancel
+from ...llm.openai_client import SCORE_ELSEWHERE
 from ...scoring.short import f1
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #af2c4cdc
@@ -321,14 +322,12 @@ class ValueFunction:
         node = Node(key[0], None, key[0], "")
         try: logs = await self.context.score(GUESS, self.question, node=node, state=state_text(results))
         except ScoringUnsupported as e:
-            if self.scores:  # requested, or used before in this tree: values of two measures cannot be compared
-                raise ScoringUnsupported(f"{e}; scorer=guess takes another measure, the token F1 of a guessed question") from e
+            if self.scores: raise  # requested, or used before in this tree: values of two measures cannot be compared
             if self.scores is None: self.context.trace.notes.append(f"values are the token F1 of a guessed question: {e}")
             self.scores = False
             return None
         if not logs or not all(map(math.isfinite, logs)):
-            raise UsageError("the log-probabilities of the question are missing or no numbers: "
-                             "score with another server, or set scorer=guess")
+            raise UsageError(f"the log-probabilities of the question are missing or no numbers: {SCORE_ELSEWHERE}")
         if self.scores is None: self.scores = True
         if not self.scores: return None
         risk = state_risk(logs)

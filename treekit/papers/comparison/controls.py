@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
-           'CONTRASTS', 'CONTROLS_LEGEND', 'MEASURED', 'COLUMNS', 'ControlClient', 'random_places', 'RandomTree',
-           'RandomRouter', 'random_decision', 'draw_paragraphs', 'router_shares', 'GoldRetriever', 'ControlledMethod',
-           'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of', 'controls_on', 'run_controls', 'with_tokens',
-           'tokens_used', 'passages_read', 'control_outcome', 'within_margin', 'control_rows', 'control_scores',
-           'design', 'control_rows_over']
+           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'WORSE', 'CONTROLS_LEGEND', 'ControlClient',
+           'random_places', 'RandomTree', 'RandomRouter', 'random_decision', 'draw_paragraphs', 'router_shares',
+           'GoldRetriever', 'ControlledMethod', 'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of',
+           'controls_on', 'run_controls', 'with_tokens', 'tokens_used', 'passages_read', 'control_outcome',
+           'failed_controls', 'within_margin', 'control_rows', 'control_scores']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import asyncio
@@ -28,9 +28,6 @@ from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ..arise.states import GUESS, VERIFY
 from .evaluation import entrants, qualities, why_not
-from ...core.fingerprints import fingerprint
-from ...figures.frozen import abilities_hash
-from ...figures.controls import FAILS, HARMS, HOLDS, NOT_SHOWN, SHOWN, WORSE
 from ..rdr2.method import RDR2, first_steps, routed_passages
 from ..rdr2.router import ROUTE, RST, Decision, expandable
 from ..rdr2.routing_state import PaperRules, Route, RoutingStep, grouped
@@ -45,7 +42,7 @@ from ..treerare.phrases import Phrase
 from ..toq.planner import PROMPTS as TOQ_PROMPTS
 from ...retrieval.bm25 import Hit
 from ...scoring.margins import frozen_margins
-from ...scoring.statistics import contrast, mean_contrast
+from ...scoring.statistics import contrast
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #fa8ad1a9
 class ControlClient:
@@ -411,6 +408,8 @@ CONTRASTS = {  # what it shows -> (more, less)
     "oracle": ("oracle", "method"),
 }
 
+HOLDS, FAILS, HARMS, SHOWN, NOT_SHOWN, WORSE = "holds", "fails", "harms", "shown", "not shown", "worse"
+
 def control_outcome(
     name: str,  # of `CONTRASTS`
     low: float,  # interval of the effect
@@ -421,6 +420,13 @@ def control_outcome(
     if name == "sham": return FAILS if low > 0 else HARMS if high < 0 else HOLDS
     if name == "oracle": return HOLDS if low > 0 else FAILS
     return SHOWN if low > 0 else WORSE if high < 0 else NOT_SHOWN
+
+def failed_controls(
+    rows: list[dict],  # paper, contrast, outcome, effect in points
+) -> str:  # for a caption; empty: none
+    "Sentence that names the controls that fail."
+    wrong = [f"{r['paper']} ({r['contrast']}, {r['effect']:+.1f} points)".replace("-", "−") for r in rows if r["outcome"] == FAILS]
+    return f"Controls that fail: {', '.join(wrong)}." if wrong else ""
 
 def within_margin(row: dict) -> str:  # "yes" or "no"; empty: no sham's effect
     "Whether a sham's interval lies within the margin of equivalence, so that an effect of that size is excluded."
@@ -473,22 +479,3 @@ CONTROLS_LEGEND = (
     "as many passages as the method. As many tokens: the same with so many passages that it uses the method's tokens, as far as the corpus "
     "has passages that match. Oracle: gold passages, and gold sub-questions for planners; an oracle that is not better than the method "
     "fails as a positive control. Component: shown if the method is better than its sham. Worse: the method is worse than the other row.")
-
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #2e0241cb
-MEASURED = "controls_corpora.csv"  # in data/measured
-COLUMNS = "paper component contrast more less corpora n effect low high p outcome design date command".split()
-
-def design(controls: Controls) -> str:  # 12 hex digits
-    "Hash of a paper's rows and of the simulated model's abilities."
-    return fingerprint(controls.datasets, {role: repr(m) for role, m in controls.rows.items()}, repr(controls.plain), abilities_hash())[:12]
-
-def control_rows_over(
-    runs: list[list[dict]],  # for each corpus its `control_rows`, with the same contrasts
-) -> list[dict]:  # as one corpus's, with the number of corpora
-    "Effects over corpora."
-    made = []
-    for same in zip(*runs, strict=True):
-        found = mean_contrast([r["effect"] for r in same], sum(r["n"] for r in same))
-        made.append(same[0] | dict(corpora=len(same), n=found.n, effect=found.value, low=found.low, high=found.high, p=found.p,
-                                   outcome=control_outcome(same[0]["contrast"], found.low, found.high)))
-    return made

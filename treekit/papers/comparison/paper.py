@@ -11,8 +11,7 @@ from ..plugin import Paper
 # %% ../../../nbs/17_papers/6_comparison/02_paper.ipynb #e1752799
 ACROSS = Paper(
     name="across", label="Across the papers", order=60, is_study=True, code="treekit.papers.comparison",
-    data="data/papers/across", notebooks="nbs/reproduce/across", reads_all_tables=("ablations", "summary", "errata"), costs=("figure1",))
+    data="data/papers/across", notebooks="nbs/reproduce/across", reads_all_tables=("ablations", "errata"), costs=("figure1",))
 
 REAL = Paper(
-    name="real", label="Real questions", order=15, is_study=True, data="data/papers/real", notebooks="nbs/reproduce/real",
-    highlights="treekit.papers.comparison.highlights:highlights")
+    name="real", label="Real questions", order=15, is_study=True, data="data/papers/real", notebooks="nbs/reproduce/real")

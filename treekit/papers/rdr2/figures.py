@@ -16,14 +16,14 @@ from ...core.method import Node, Trace
 from ...core.types import Question
 from ...corpora.documents import DocumentTree, add_introduction
 from ...experiments.tables import by_words, sample_questions
-from ...experiments.results import Results, Row
+from ...experiments.results import Results, Row, replied
 from ...experiments import resources
 from ...scoring.metrics import METRICS
 from ...figures.drawing import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from ...figures.plots import PAGE
 from ...figures.cells import CellScores
 from ...figures.verdicts import compare
-from ...experiments.resources import load, load_documents
+from ...experiments.resources import load
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #042beb23
 OWN_CASE = "six flags over texas"  # words of the paper's question and of its document's title
@@ -39,7 +39,7 @@ def candidate_questions(
     resources.need_documents(profile)
     if question: return [by_words(question, some())]
     if profile.data == "synthetic": return some()[:n]
-    trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
+    trees = resources.load_documents(dataset, profile.data, profile.documents, profile.seed).trees
     questions = load(dataset, profile.data, seed=profile.seed)
     own = [q for q in questions if OWN_CASE in q.question.casefold()]
     if own and trees.find(OWN_CASE.title()): return own[:1]
@@ -349,6 +349,6 @@ def beside(
         return compare([c for c in cells if c["group"] == group], rows.get(group, []), results, by_model=False)
     parts = [part(g) for g in dict.fromkeys(c["group"] for c in cells)]
     table = pd.concat(parts)
-    table["model"] = [results.model if r == r and r is not None else "" for r in table.reproduced]
+    table["model"] = [replied(results.model) if r == r and r is not None else "" for r in table.reproduced]
     table.attrs["scores"] = CellScores({cell: scores for p in parts for cell, scores in p.attrs["scores"].items()})
     return table
