@@ -15,9 +15,8 @@ from treekit.docs.command_reference import command_pages, command_tree
 from treekit.docs.markdown import md_text
 from treekit.docs.notebook_pages import staged_notebook
 from treekit.docs.result_pages import result_pages, results_index, table_markdown
-from treekit.docs.settings_reference import ability_page, all_settings, parameters_page, profile_values, settings_page
+from treekit.docs.settings_reference import all_settings, parameters_page, profile_values, settings_page
 from treekit.docs.tables import artefacts_of
-from treekit.models.simulated.ability import PARAMETERS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROSE = sorted((ROOT / "nbs" / "docs").rglob("*.md"))
@@ -30,7 +29,6 @@ def test_every_setting_is_documented():
     assert [s.name for s in found if not s.meaning.strip()] == []
     assert [s.name for s in found if f"### `{s.name}`\n" not in page] == []
     for name, own in profile_values().items(): assert f"| {name} |" in page and all(f"`{value}`" in page for value in own.values() if value)
-    assert [name for name in PARAMETERS if f"| `{name}` |" not in ability_page()] == []
 
 
 def test_a_setting_without_a_comment_is_noticed(monkeypatch):
@@ -72,9 +70,9 @@ def test_commands_in_the_prose_exist():
 
 
 def test_settings_in_the_prose_exist():
-    "Every `--set NAME=` of the prose is a setting, a parameter of the model, or a field of a method."
+    "Every `--set NAME=` of the prose is a setting or a field of a method."
     of_methods = set(re.findall(r"^\| `(\w+)` \|", parameters_page(), re.M))
-    known = {s.name for s in all_settings()} | set(PARAMETERS) | of_methods | {"NAME", "FIELD"}
+    known = {s.name for s in all_settings()} | of_methods | {"NAME", "FIELD"}
     used = {name for page in PROSE for name in re.findall(r"--set \"?(\w+)=", page.read_text(encoding="utf-8"))}
     assert used - known == set()
 

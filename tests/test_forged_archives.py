@@ -103,8 +103,8 @@ def views(path):
 
 
 def test_what_a_cassette_can_say(tmp_path):
-    sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30", reading=".8",
-                ability="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
+    sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30",
+                length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
                 question="Who founded Aldermoor?", max_tokens=512)
     said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="synthetic:1000"), questions=["q 1", "질문"], data="my films",
                        parser="stanza-1.9")
@@ -471,12 +471,12 @@ def test_another_cassette_is_found(honest, tmp_path):
     (tmp_path / "old").write_bytes(honest["run.cassette"])
     with open_archive(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
     about = json.loads(tape["about.json"])
-    about["sets"]["ability"] = "perfect"
+    about["sets"]["retriever"] = "dense"
     content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     report = json.loads(honest["report.json"])
     report["cassette"]["sha256"] = sha256(content)
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
-    assert any("ability" in line for line in found.differs), found
+    assert any("retriever" in line for line in found.differs), found
     about["sets"] = dict(without_ppo="openai")
     content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})

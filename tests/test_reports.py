@@ -71,15 +71,15 @@ def test_two_ways_of_running_are_told_and_never_packed_as_one(monkeypatch, tmp_p
     from treekit.reports.run_summary import artefact_line
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     rows = runnable(("arise/figure3", "arise/table1", "arise/table2"))
-    for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(ability="small")))):
+    for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(retriever="dense")))):
         record = dict(code=0, parameters=dict(profile="offline", out="figures/mine") | n)
         write_record(work_dir("runs", "mine") / f"arise/{name}.json", **record)
     lines = [artefact_line(r, tmp_path / "mine") for r in rows]
     told = ways_in_words(dict(artefacts=lines, ways=ways_of(lines)))
-    assert "They ran in 2 ways, so their numbers don't belong together: n=3 (arise/figure3); ability=small (arise/table1)." in told
+    assert "They ran in 2 ways, so their numbers don't belong together: n=3 (arise/figure3); retriever=dense (arise/table1)." in told
     assert "No record of a run is here for arise/table2" in told
     assert [line["command"] for line in lines] == ["treekit reproduce arise/figure3 --n 3 --out figures/mine",
-                                                   "treekit reproduce arise/table1 --set ability=small --out figures/mine", ""]
+                                                   "treekit reproduce arise/table1 --set retriever=dense --out figures/mine", ""]
     mine = tmp_path / "mine"
     with pytest.raises(UsageError, match="replays one way of running, and these ran in 2"): one_way(rows[:2], mine, "offline", {})
     assert one_way(rows[:1], mine, "offline", {}) == dict(n=3)

@@ -25,7 +25,7 @@ from .notebook_pages import first_lines, page_of, shown_notebooks, staged_notebo
 from .provenance import origin_of
 from .public_names import packages_of
 from .result_pages import result_files, result_pages, results_index
-from .settings_reference import ability_page, parameters_page, settings_page
+from .settings_reference import parameters_page, settings_page
 from .tables import artefacts_of
 from ..papers.plugin import papers
 from ..utils.atomic_write import write_whole
@@ -110,7 +110,6 @@ def stage_reference(
     "Add the pages of settings, parameters and commands."
     staged.add("reference/settings.md", settings_page())
     staged.add("reference/method_parameters.md", parameters_page())
-    staged.add("reference/ability.md", ability_page())
     for name, page in command_pages(commands).items(): staged.add(f"reference/commands/{name}.md", page)
 
 # %% ../../nbs/24_docs/14_build.ipynb #2b94e7d1

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['field_comments', 'ini_comments', 'Setting', 'all_settings', 'profile_values', 'settings_page', 'method_classes',
-           'parameters_page', 'ability_page']
+           'parameters_page']
 
 # %% ../../nbs/24_docs/02_settings_reference.ipynb #c902cccc
 import configparser, inspect, re
@@ -15,8 +15,6 @@ from .. import config
 from ..config import CHOICES, SMALLEST, Profile, UsageError, installed, profile_names
 from .markdown import md_anchor, md_code, md_text
 from ..utils.sanitize import md_table
-from ..models.simulated import ability
-from ..models.simulated.ability import PARAMETERS, PRESETS
 from ..papers.registry import method, method_names
 from .public_names import public_names
 
@@ -122,7 +120,7 @@ def _parameter_table(cls):
     return md_table(("parameter", "type", "default", "meaning"), rows)
 
 def parameters_page() -> str:
-    "Page of the methods' parameters and of the simulated model's parameters."
+    "Page of the methods' parameters."
     parts = ["""# Method parameters
 
 Every field of a method can be set: `treekit ask "…" --method NAME --set FIELD=VALUE`, or `treekit reproduce PAPER/ARTEFACT --set
@@ -133,14 +131,3 @@ FIELD=VALUE`. In a table, a field is set for all methods that have it. An ablati
         parts += [f"({md_anchor('method', cls.__name__)})=\n## {cls.__name__}\n", f"{said}\n",
                   f"Names: {', '.join(map(md_code, names))}. Module: {md_code(cls.__module__)}.\n", _parameter_table(cls), ""]
     return "\n".join(parts)
-
-def ability_page() -> str:
-    "Page of the simulated model's parameters."
-    comments = field_comments(ability, "Ability")
-    rows = [(md_code(name), *(f"{getattr(preset, name):g}" for preset in PRESETS.values()), md_text(comments[name])) for name in PARAMETERS]
-    return "\n".join(["""# Parameters of the simulated model
-
-The setting `ability` names a preset, and changes single parameters: `--set ability=small`, or `--set "ability=strong, reading=.8"`. A
-parameter can also be set by itself: `--set reading=.8`. [The simulated model](../explanation/simulated_model.md) explains what the
-model does with them.
-""", md_table(("parameter", *PRESETS, "meaning"), rows), ""])

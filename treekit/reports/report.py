@@ -99,7 +99,7 @@ def gathered(
 def given_in_words(
     given: dict,  # parameters: n, seed, data, settings
 ) -> str:
-    "n=3, ability=small"
+    "n=3, retriever=dense"
     return ", ".join(f"{k}={v}" for k, v in given.items()) or "as the profile says"
 
 # %% ../../nbs/23_reports/04_report.ipynb #e8ca292e
