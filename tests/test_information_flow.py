@@ -24,7 +24,8 @@ from treekit.core.types import Passage
 from treekit.experiments.prompts import known_prompts
 from treekit.synthetic.facts import INVERSE
 
-MODELS = dict(perfect=PERFECT, usual=replace(Ability(), form=0), weak=Ability(memory=.08, reading=.86, asking=.68, judging=.65, routing=.72, form=0))
+MODELS = dict(perfect=PERFECT, usual=replace(Ability(), form=0),
+              weak=Ability(memory=.08, reading=.86, asking=.68, judging=.65, routing=.72, form=0))
 
 
 def changed(known, e, relation, value):

@@ -74,9 +74,10 @@ def _results(f):
     "Answers for the two badges for results."
     v, c = f["verdicts"], f["claims"]
     compared, said = v["reproduced"] + v["outside"], c["supported"] + c["contradicted"]
-    cells = (f"of {compared + v['not comparable'] + v['not judged'] + v['not run']} printed cells {v['reproduced']} are reproduced, "
-             f"{v['outside']} outside, {v['not comparable']} not comparable, {v['not judged']} not judged, {v['not run']} not run; of {sum(c.values())} claims {c['supported']} are "
-             f"supported, {c['contradicted']} contradicted, {c['inconclusive']} inconclusive")
+    printed = compared + v["not comparable"] + v["not judged"] + v["not run"]
+    cells = (f"of {printed} printed cells {v['reproduced']} are reproduced, {v['outside']} outside, {v['not comparable']} not comparable, "
+             f"{v['not judged']} not judged, {v['not run']} not run; of {sum(c.values())} claims {c['supported']} are supported, "
+             f"{c['contradicted']} contradicted, {c['inconclusive']} inconclusive")
     replicated = _graded(v["reproduced"], compared)
     if replicated == "yes" and (said and c["contradicted"] or v["not comparable"] or v["not judged"] or v["not run"]): replicated = "partly"
     why = "" if replicated == "yes" else "run the paper's own experiment: treekit reproduce … --profile paper"
