@@ -22,9 +22,9 @@ dry-run: $(READY)
 
 rehearse: dry-run
 
-# the documentation with all results, in _docs/: open _docs/index.html; every link is followed.  make docs ARGS="--out DIR --trees 20"
+# the documentation with all results: open _docs/html/docs/index.html; a warning or an unknown link target is an error
 docs: $(READY)
-	$(BIN)/treekit docs $(ARGS)
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c nbs/docs -d _docs/doctrees nbs _docs/html
 
 # a software bill of materials of the environment, sbom.json (CycloneDX); the tool has an environment of its own
 sbom: $(READY)

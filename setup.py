@@ -26,7 +26,7 @@ def shipped(root=ROOT):
     "Place in the wheel's copy, with slashes -> the file that goes there."
     teachers_only = of_the_kit("utils.scaffold", "teachers_only")
     files = [p for part in ("data", "nbs") for p in sorted((root / part).rglob("*")) if p.is_file() and not LEFT_OUT & set(p.parts)
-             and not teachers_only(p.name) and not p.is_relative_to(root / CACHE)]
+             and not teachers_only(p.name) and not any(p.is_relative_to(root / part) for part in (CACHE, "nbs/docs"))]
     return {p.relative_to(root).as_posix(): p for p in [*files, root / "settings.ini"]}
 
 

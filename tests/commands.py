@@ -20,7 +20,7 @@ def start(*words, cwd=ROOT, **env):
 def shell(*words, cwd=ROOT, **env):
     "`start`, to its end: exit code, output, errors."
     process = start(*words, cwd=cwd, **env)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert "Traceback" not in err, err
     return process.returncode, out, err
 

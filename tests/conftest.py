@@ -42,7 +42,7 @@ def made(tmp_path_factory):
         if not (folder / "r.zip").exists():
             code, out, err = inside("reproduce", "arise/figure3", "--n", "3", "--out", folder / "offline", **home)
             assert code == 0, out + err
-            code, out, err = inside(*words, "--cassette", **home)
+            code, out, err = inside(*words, **home)
             assert code == 0 and "a cassette of" in out, out + err
     return folder / "r.zip", words, home
 

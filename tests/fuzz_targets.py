@@ -390,7 +390,7 @@ def read_cassette(data):
             store.get_prediction(key)
 
 
-# --- what strangers send: metadata of cassettes, reports, replies of servers
+# --- what strangers send: metadata of cassettes, replies of servers
 
 
 def places(value, path=()):
@@ -438,25 +438,6 @@ def read_envelope(text):
     try: found = client._completions(text, request, 0.1)
     except CallFailed: return
     assert [decode_completion(encode_completion(c)) for c in found] == found
-
-
-@functools.cache
-def report():
-    "The files of a good report."
-    from treekit.reports.archive import read_archive
-
-    return read_archive(ROOT / "data" / "fixtures" / "report.zip")[0]
-
-
-def read_report(text):
-    "A report is refused in a line, or compared; nothing of it runs."
-    from treekit.reports.archive import SUMS, write_archive
-    from treekit.reports.verification import verify_archive
-
-    files = {name: content for name, content in report().items() if name != SUMS}
-    write_archive(folder() / "made.zip", files | {"report.json": text.encode("utf-8", "replace")})
-    found = verify_archive(folder() / "made.zip", replay=False)
-    assert all("\x1b" not in line for line in (*found.differs, *found.notes))
 
 
 # --- settings, prompts, prices, records
@@ -817,7 +798,6 @@ def properties():
         Property("cassette", cassette_input(), {"cassette": read_cassette}, (UsageError,), 1.0, 2.0),
         Property("metadata", replaced(ABOUT) | mutated([json.dumps(ABOUT)]), {"about.json": read_metadata}, (UsageError,), 0.5),
         Property("envelope", replaced(REPLY) | mutated([json.dumps(REPLY)]), {"reply": read_envelope}, (), 1.0),
-        Property("report", replaced(json.loads(report()["report.json"])), {"report.json": read_report}, (UsageError,), 1.0, 40.0),
         text_file("settings.ini", SETTINGS, read_settings, share=1.0),
         text_file("prompts.toml", PROMPT_FILE, lambda p: load_prompts(p, known)),
         text_file("prices.csv", PRICES, load_prices),

@@ -33,10 +33,16 @@ def test_rosters_are_read_as_spreadsheets_save_them(tmp_path, name):
     assert next(course_checks(CourseFolder(tmp_path, tmp_path))).detail == said
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"name\nKim\n", b"", b"id,name\n"])
-def test_a_roster_that_cannot_be_read_is_one_line(tmp_path, content):
+@pytest.mark.parametrize("content, said", [
+    (b"\xff\xfe\x00", ""), (b"name\nKim\n", "'name'"), (b"", "no student"), (b"id,name\n", "no student"),
+    (b"First name,ID number\nKim,001\n", "its first line is 'First name,ID number'"), (b"id|name\n001|Kim\n", r"'id\|name'"),
+    (b"<html><table><tr><td>id", "'<html>"),
+    (b"PK\x03\x04\x14\x00 of a spreadsheet", "'PK"),
+    (b"id,name\n001,Kim\n001,Lee\n", "the id 001 twice"),
+    (b'id,name\n001,"Kim\n002,Lee\n', "unexpected end of data")])
+def test_a_roster_that_cannot_be_read_is_one_line(tmp_path, content, said):
     (tmp_path / "roster.csv").write_bytes(content)
-    with pytest.raises(UsageError, match=r"^roster.csv [^\n]+$"): CourseFolder(tmp_path, tmp_path).students()
+    with pytest.raises(UsageError, match=r"^roster.csv:? [^\n]*" + said + r"[^\n]*$"): CourseFolder(tmp_path, tmp_path).students()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])

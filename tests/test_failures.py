@@ -1,5 +1,5 @@
 "Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
-import asyncio, csv, json, time
+import asyncio, csv, json
 from dataclasses import dataclass
 
 import pytest
@@ -67,10 +67,9 @@ def test_a_server_that_refuses_all_is_left_with_its_reasons():
 
 def test_a_run_without_a_network_ends_at_its_first_calls():
     "No server has responded yet: the first call ends the run, with what to do. A connection that is lost later is a failure of a question."
-    chat, began = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05), time.monotonic()
+    chat = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05)
     with Store() as store, pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 \(tried 3 times\); check the network.*curl"):
         go(chat, store)
-    assert time.monotonic() - began < 5
     with Server() as server: asyncio.run(answered_once(lost := OpenAIClient("m", server.url, retries=4, pause=0.01)))
     with Store() as store: results = go(lost, store, n=2)
     assert [r.error.count("tried 5 times") for r in results.rows] == [1] * 4
@@ -151,7 +150,7 @@ def test_a_run_without_a_limit_is_packed_and_replayed_although_its_profile_has_o
     code, out, err = inside("reproduce", "treerare/table1", *words, "--data", "synthetic", "--budget", "none", "--out", "mine", **mine)
     assert code == 0, out + err
     count, tape = server.count, tmp_path / "some.cassette"
-    code, out, err = inside("report", "treerare/table1", "--cassette", "--tables", "mine", "--profile", "openai",
+    code, out, err = inside("report", "treerare/table1", "--tables", "mine", "--profile", "openai",
                             "--out", tmp_path / "report.zip", **mine)
     assert code == 0, out + err
     code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--data", "synthetic", **mine)

@@ -1,5 +1,5 @@
-"Cassettes and reports that somebody has forged: nothing in them is obeyed, and what they claim is computed again."
-import copy, gzip, json, lzma, os, shutil, sqlite3, subprocess, sys, tarfile
+"Cassettes that somebody has forged: nothing in them is obeyed."
+import gzip, json, lzma, os, shutil, sqlite3, subprocess, sys, tarfile
 from contextlib import closing
 
 import pytest
@@ -7,7 +7,6 @@ import pytest
 from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
-from test_reports import SHAPED
 from treekit.config import UsageError, load_profile, run_options, use_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
@@ -15,8 +14,6 @@ from treekit.store.cassette_archive import STORE_FILE, open_archive
 from treekit.experiments.cassettes import about_cassette, data_of, packed_section, unpack_cassette
 from treekit.experiments.resources import chat_for, load, load_corpus
 from treekit.reports import verification
-from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
-from treekit.reports.verification import verify_archive
 
 
 # --- what a cassette may say
@@ -331,179 +328,6 @@ seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r 
     assert code == 0, out + err
     first, again = ({p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.*")} for folder in ("first", "again"))
     assert again == first and "table1.md" in first and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
-
-
-# --- reports
-
-@pytest.fixture(scope="module")
-def honest(made, tmp_path_factory):
-    "A report with a cassette; its replay is made once, and shown to every verification."
-    folder = tmp_path_factory.mktemp("honest")
-    files, wrong = read_archive(made[0])
-    tables, failed = verification.replayed_tables(files["run.cassette"], folder / "replay")
-    assert not wrong and not failed
-    def shown(cassette, place):
-        shutil.copytree(folder / "replay/out", place / "out")
-        return tables, ""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(verification, "replayed_tables", shown)
-        patch.setattr(verification, "kit_differences", lambda report: ([], []))  # compared in test_reports, and slow
-        patch.setattr(verification, "hashed_modules", lambda notebooks, known=json.loads(files["report.json"])["modules"]: known)
-        yield files
-
-
-def forged(path, files, report=None, text=True, **others):
-    "An archive with another report, all hashes mended, and the page that follows from it."
-    from treekit.reports.report import report_page
-    files = {k: v for k, v in files.items() if k != SUMS} | others
-    if report is not None:
-        files["report.json"] = (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode()
-        if text: files["report.md"] = report_page(report).encode()
-    return verify_archive(write_archive(path, {k: v for k, v in files.items() if v is not None}))
-
-
-def consistent(report):
-    "Everything in a report that follows from its other parts, made to fit."
-    from treekit.reports.checklist import checklist
-    from treekit.reports.run_summary import claim_counts
-    from treekit.reports.report import ways_of
-    report["claim_counts"], report["ways"] = claim_counts(report["claims"]), ways_of(report["artefacts"])
-    report["checklist"] = [a._asdict() for a in checklist(report)]
-    return report
-
-
-@pytest.mark.slow
-def test_an_honest_report_is_ok_and_says_what_was_not_checked(honest, tmp_path):
-    found = forged(tmp_path / "r.zip", honest)
-    assert (found.outcome, found.differs, found.left) == ("OK", [], 0) and found.replayed == found.same > 0
-    assert any("costs" in line for line in found.not_checked)
-
-
-@pytest.mark.long
-def test_a_forged_text_is_found(honest, tmp_path):
-    page = honest["report.md"].replace(b"# ARISE", b"# Everything was reproduced. ARISE", 1)
-    assert page != honest["report.md"]
-    assert forged(tmp_path / "r.zip", honest, **{"report.md": page}).differs == ["report.md: isn't the text that follows from report.json"]
-    assert "report.md: isn't in the archive" in forged(tmp_path / "s.zip", honest, **{"report.md": None}).differs
-
-
-def claim(report):
-    report["claims"][0] |= dict(outcome="supported", p=0.001, difference=12.5)
-
-
-def claim_left_out(report): del report["claims"][0]
-
-
-def p_value(report): report["claims"][-1]["p"] = 0.0123
-
-
-def invented(report): report["claims"].append(dict(report["claims"][0], id="arise-99", outcome="supported"))
-
-
-def verdicts(report): report["artefacts"][0]["verdicts"] = dict(reproduced=40)
-
-
-def differences(report): report["artefacts"][0]["differences"] = {}
-
-
-def intervals(report): report["intervals"] = {"with": 99, "of": 99}
-
-
-def catalogue(report): report["inventory"] = dict(artefacts=1, with_notebook=1)
-
-
-def title(report): report["artefacts"][0]["title"] = "ARISE wins everywhere"
-
-
-def way(report): report["artefacts"][0]["given"] = dict(n=500)
-
-
-def profile(report): report["profile"] = "openai"
-
-
-def calls(report): report["cassette"]["calls"] = 10_000
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("change", [claim, claim_left_out, p_value, invented, verdicts, differences, intervals, catalogue, title, way,
-                                    profile, calls], ids=lambda f: f.__name__)
-def test_a_report_that_is_forged_throughout_is_found(honest, tmp_path, change):
-    "Checklist, counts, page and hashes fit what was changed: only the tables don't."
-    report = json.loads(honest["report.json"])
-    change(report)
-    found = forged(tmp_path / "r.zip", honest, consistent(report))
-    assert found.outcome == "DIFFERS" and found.differs and not any(line.startswith("report.md") for line in found.differs), found
-
-
-@pytest.mark.long
-def test_a_forged_checklist_is_found(honest, tmp_path):
-    report = json.loads(honest["report.json"])
-    report["checklist"][0]["answer"] = "yes"
-    assert forged(tmp_path / "r.zip", honest, report).differs == ["report.json: its checklist isn't what follows from the rest"]
-
-
-@pytest.mark.long
-def test_a_table_that_the_list_leaves_out_is_found(honest, tmp_path):
-    "It is in the archive with other numbers; then it is gone from there, too."
-    report = json.loads(honest["report.json"])
-    name = next(n for n in report["tables"] if n.endswith(".csv"))
-    del report["tables"][name]
-    other = honest[name].replace(b"0", b"9")
-    unlisted = copy.deepcopy(report)
-    for a in unlisted["artefacts"]: a["tables"] = [t for t in a["tables"] if t != name]
-    for said, content in ((report, other), (unlisted, other), (unlisted, None)):
-        found = forged(tmp_path / "r.zip", honest, consistent(said), **{name: content})
-        assert any(line.startswith(f"{name}: ") for line in found.differs), found
-
-
-@pytest.mark.long
-def test_an_artefact_that_the_cassette_leaves_out_is_found(honest, tmp_path):
-    report = json.loads(honest["report.json"])
-    report["cassette"]["what"] = []
-    assert any("ended well, and isn't in the cassette" in line for line in forged(tmp_path / "r.zip", honest, consistent(report)).differs)
-    report["artefacts"][0] |= dict(code=1, error="killed")
-    found = forged(tmp_path / "s.zip", honest, consistent(report))
-    assert found.outcome != "OK" and any("weren't made again" in line for line in found.not_checked)
-
-
-@pytest.mark.long
-def test_another_cassette_is_found(honest, tmp_path):
-    (tmp_path / "old").write_bytes(honest["run.cassette"])
-    with open_archive(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
-    about = json.loads(tape["about.json"])
-    about["sets"]["retriever"] = "dense"
-    content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
-    report = json.loads(honest["report.json"])
-    report["cassette"]["sha256"] = sha256(content)
-    found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
-    assert any("retriever" in line for line in found.differs), found
-    about["sets"] = dict(without_ppo="openai")
-    content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
-    found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
-    assert found.replayed == 0 and any(line.startswith("run.cassette: ") and "without_ppo" in line for line in found.differs)
-
-
-@pytest.mark.parametrize("name", ["report.md\x1b[2K\rOK: all 9 files of tables came out the same", "a\nOK: all is as the report says",
-                                  "\x9b2K\u202eKO", "\u2028OK"])
-def test_names_in_an_archive_draw_nothing_on_a_terminal(tmp_path, treekit_, name, monkeypatch):
-    report = SHAPED | dict(environment=dict(packages={}, python=name), tables={name: name})
-    write_archive(tmp_path / "r.zip", {name: b"x", "report.json": json.dumps(report).encode()})
-    monkeypatch.setattr(verification, "kit_differences", lambda report: ([], [name]))  # which takes seconds
-    for words in ((), ("--json",)):
-        code, said = treekit_("verify", tmp_path / "r.zip", *words)
-        assert code == 1 and "DIFFERS" in said
-        assert all(line.isprintable() for line in said.splitlines()) and not set(said) & set("\x1b\x9b\r\u202e\u2028")
-        assert words or not any(line.startswith("OK") for line in said.split("\n"))
-
-
-def test_odd_shapes_of_a_report_are_named(tmp_path, monkeypatch):
-    "What has the parts that are looked for, and other things inside."
-    monkeypatch.setattr(verification, "kit_differences", lambda report: ([], []))
-    for more in (dict(claims=3), dict(claims=[3]), dict(tables={"tables/a/b.csv": 3}), dict(papers="x", claims=[], doi=[]),
-                 dict(profile=[])):
-        write_archive(tmp_path / "r.zip", {"report.json": json.dumps(SHAPED | more).encode()})
-        found = verify_archive(tmp_path / "r.zip")
-        assert found.outcome == "DIFFERS" and found.differs
 
 
 def test_a_replaying_process_reaches_this_machine_only(tmp_path):

@@ -49,6 +49,25 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, 
         with pytest.raises(UsageError, match=name): ask("http://models.invalid/v1")
 
 
+@pytest.mark.parametrize("name, value, said", [
+    ("HTTP_PROXY", "http://127.0.0.1:9", "through the proxy in HTTP_PROXY; .*NO_PROXY"),
+    ("http_proxy", "http://u:secret@127.0.0.1:9", "through the proxy in http_proxy"),
+    ("all_proxy", "127.0.0.1:9", "the proxy in all_proxy"),
+    ("HTTP_PROXY", "http://[::1", "HTTP_PROXY should be a URL"), ("NO_PROXY", "*", "check the network")])
+def test_a_proxy_that_fails_is_named(monkeypatch, name, value, said):
+    monkeypatch.setenv("HTTP_PROXY" if name == "NO_PROXY" else name, "http://127.0.0.1:9")
+    monkeypatch.setenv(name, value)
+    with pytest.raises((CallFailed, UsageError), match=said) as failed: ask("http://models.invalid/v1")
+    assert "secret" not in str(failed.value)
+
+
+def test_a_proxy_that_wants_a_password_is_named(serve, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", serve(407).removesuffix("/v1"))
+    monkeypatch.setenv("HTTPS_PROXY", serve(407).removesuffix("/v1"))
+    with pytest.raises(CallFailed, match="407.*name the user of the proxy"): ask("http://models.invalid/v1")
+    with pytest.raises(CallFailed, match="the proxy in HTTPS_PROXY doesn't connect"): ask("https://models.invalid/v1")
+
+
 @pytest.mark.parametrize("key", ["sk-a\n", " sk-a", "sk-\r", "sk-é", "sk-\x00b", "열쇠"])
 def test_a_key_that_no_header_can_have_is_refused_by_its_variable(monkeypatch, key):
     monkeypatch.setattr("treekit.config.variable", lambda name, default="": key)

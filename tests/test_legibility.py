@@ -54,14 +54,6 @@ def test_the_check_finds_what_is_wrong(tmp_path):
 def test_a_dot_plot_is_legible(width): assert faults(comparison(FIGURES / "searchr/table9.csv"), width) == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", [pytest.param(p, id=f"{p.parent.name}/{p.stem}") for p in sorted(FIGURES.glob("*/table*.csv"))])
-def test_every_dot_plot_is_legible(path):
-    with open(path, encoding="utf-8") as f: head = f.readline()
-    if "verdict" in head and path.with_suffix(".png").exists():
-        for width in (PAGE, COLUMN): assert faults(comparison(path), width) == []
-
-
 def of_three_models(table):
     "The table as a real run with three models in one folder leaves it."
     import pandas as pd

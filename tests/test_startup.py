@@ -205,16 +205,16 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
     monkeypatch.setenv("SOME_KEY", "sk-secret")
     profile = Profile("p", model="m", endpoint=f"{address}/v1", api_key_env="SOME_KEY")
     [row] = [c for c in checks(profile) if c[0] == "model"]
-    assert row[1] is False and "follows no redirect" in row[2] and heard == []
+    assert row[1] is False and "redirects to" in row[2] and "follow no redirect" in row[3] and heard == []
     code, said = treekit_("doctor", "--profile", "vllm", "arise")
     assert code == 2 and "✗ model" in said
 
 
 def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
-    "As CONTRIBUTING says it, with TreeRare, which is the default."
+    "As the guide says it, with TreeRare, which is the default."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     from treekit.papers.treerare.prompts import SUBQUESTIONS
-    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "nbs/docs/howto/prompts.md").read_text(encoding="utf-8")
     mine = tmp_path / "mine.toml"
     mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
     code, said = treekit_("ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json")

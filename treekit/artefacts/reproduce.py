@@ -550,7 +550,7 @@ def reproduce_all(
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #dbf20ad1
 # settings that change how a run is made, not its numbers
-WITHOUT_EFFECT = (*CARELESS, "endpoint", "api_key_env", "batch", "batch_tier", "batch_queue_tokens", "batch_days")
+WITHOUT_EFFECT = (*CARELESS, "endpoint", "api_key_env", "batch")
 _LONGEST_NAME = 80  # characters of a folder's name
 
 def result_folder(

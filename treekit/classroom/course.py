@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError, choose, kit_path
 from ..utils.atomic_write import write_whole
+from ..utils.sanitize import printable
 
 # %% ../../nbs/21_classroom/01_course.ipynb #5eb052ff
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def table_rows(
     head = text.lstrip("\r\n").partition("\n")[0]
     names = {d: [name.strip().strip('"').strip().casefold() for name in head.split(d)] for d in ",;\t"}
     separator = next((d for d, found in names.items() if "id" in found), ",")
-    rows = csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=separator)
+    rows = csv.reader(io.StringIO(text.lstrip("\r\n"), newline=""), delimiter=separator, strict=True)
     columns = [name.strip().casefold() for name in next(rows, ())]
     return [dict(zip(columns, (v.strip() for v in row))) for row in rows if any(v.strip() for v in row)], separator
 
@@ -117,15 +118,17 @@ class CourseFolder:
         "Students of the roster."
         path = Path(self.folder, "roster.csv")
         try:
-            rows, _ = table_rows(read_text(path)[0])
+            rows, _ = table_rows(text := read_text(path)[0])
         except FileNotFoundError:
             where = repr(Path(self.folder).name) if Path(self.folder).name else "this folder"
             raise UsageError(f"no roster.csv in {where}: write one, with a column id, or run `treekit course init DIR`") from None
         except csv.Error as e: raise UsageError(f"roster.csv: {e}") from None
         if not rows or "id" not in rows[0]: 
-            raise UsageError("roster.csv has no column id, or no student (separators: comma, semicolon, tab)")
+            first = printable(text.strip().partition("\n")[0])[:60]
+            raise UsageError(f"roster.csv has no column id, or no student: its first line is {first!r}, and the separators are , ; and tab")
         found = {student_id(r["id"]): r for r in rows}
-        if len(set(map(str.casefold, found))) < len(rows): raise UsageError("roster.csv has an id twice")
+        ids = [r["id"].casefold() for r in rows]
+        if twice := [i for i in ids if ids.count(i) > 1]: raise UsageError(f"roster.csv has the id {twice[0]} twice")
         return found
 
     def students(self) -> list[str]:

@@ -83,7 +83,8 @@ def reply_oddities(
     "Notes on what a reply should not have: leftovers of a chat template, and an unknown block at the beginning."
     notes = [f"the reply has a token of a chat template: {found[0][:40]}"] if (found := _SPECIAL.search(text)) else []
     if (opened := _BLOCK.match(text)) and (name := next(filter(None, opened.groups()))).lower() not in _OWN_TAGS:
-        if opened[4] or f"/{name}" in text[opened.end():]: notes.append(f"the reply begins with an unknown block {opened[0].strip()}: thinking, perhaps")
+        if opened[4] or f"/{name}" in text[opened.end():]:
+            notes.append(f"the reply begins with an unknown block {opened[0].strip()}: thinking, perhaps")
     return notes
 
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #3c2acf80

@@ -48,7 +48,7 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     switches=_like(r"[\w=.,+ -]*", 2000))
 ASKING = dict(endpoint=_text, limit_field=_like(r"[a-z_]*", 40),
               concurrency=_number, timeout=_number, retries=_number, budget=lambda v: v is None or _number(v) or v == "",
-              batch=_switch, batch_tier=_number, batch_queue_tokens=_number, batch_days=_number, retrain=_switch)
+              batch=_switch, retrain=_switch)
 NOTEBOOK_PARAMETERS = dict(  # of artefacts' notebooks, beside profile, n, seed, data, out, budget and settings
     allowance=_number, billed=_like(r"[\w.+:@/-]*"), dataset=_WORDS, dense=_like(_HUB_NAME), latency=_number, length_control=_switch,
     models=_like(r"[\w.+:@ ,()/-]*", 2000), outcome=_WORDS, paragraphs=_number, queries=_number, question=_text,
@@ -61,7 +61,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     expansions exploration fallback family filtering final final_examples first fusion gleanings handed_up headings in_flight informative
     integration items iterations labelled largest leaves length_control level levels log_factor longest lookahead masked max_nodes max_steps
     max_subquestions max_words merge merge_contentless merge_unary merged_relations min_tokens min_tokens_ambigdocs more n_queries
-    newest_two nodes one_by_one order overall own_text partition pass_n passages per_node picked picked_ambiguous pooled positive
+    newest_two nodes one_by_one order overall own_text pass_n passages per_node picked picked_ambiguous pooled positive
     query_generation rationale read reading reasoning recall recalls refill refuse refuses relations repeats report_share report_tokens
     rerank_by retrieval retrieve_first reuse_rollouts rewriting rollout_weight rounds routing same_number samples scorer search seeds
     selection

@@ -140,6 +140,7 @@ def save_run(
         return name
     asked = packed or packed_questions(questions, store)
     head, body = _parts(methods, questions, profile, said, given, about, asked, models)
+    if served := dict.fromkeys(name for own in facts.values() for name in own.served): head["model"] = ", ".join(served)
     _insert(store, name, json.dumps(head), body | dict(facts=_facts(facts)), asked)
     return name
 

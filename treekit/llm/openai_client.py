@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from ..config import UsageError, request_defaults, run_options, variable
-from ..core.http import ATTEMPT, certificates, hide_key, is_loopback, limit_body, note_sending
+from ..core.http import ATTEMPT, certificates, hide_key, is_loopback, limit_body, note_sending, proxy_variable
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
@@ -57,6 +57,12 @@ def _connection_failed(error, host, endpoint):
             if "expired" in why else "set SSL_CERT_FILE to the certificate of its authority"
         return CallFailed("unreachable", f"the certificate of {host} is not trusted: {why}", todo, again=False)
     if "SSL" in text: return CallFailed("unreachable", f"{host} speaks no TLS", f"write http://{host} if it has none", again=False)
+    if proxy := proxy_variable(endpoint):
+        todo = f"correct it, or name {host} in NO_PROXY"
+        if cause == "ProxyError":
+            what = f"the proxy in {proxy} doesn't connect to {host}: {printable(text)[:80]}"
+            return CallFailed("unreachable", what, todo, again=False)
+        if cause == "ConnectError": return CallFailed("unreachable", f"no connection to {host} through the proxy in {proxy}", todo)
     if cause in ("ConnectError", "UnsupportedProtocol"):
         todo = f"check the network, and that a server runs there: curl {endpoint}/models"
         return CallFailed("unreachable", f"no connection to {host}", todo)
@@ -103,7 +109,8 @@ _REFUSALS = (  # pattern in the code, parameter and message of a refusal -> kind
     (r"response_format|json_schema|guided|grammar", "refused", "leave structured outputs out: --set structured=false"),
     (r"logprobs", "refused", "the server gives no log-probabilities: take another, or a method that needs none"),
 )
-_BY_STATUS = {401: "check the key in the profile's api_key_env", 402: "add credit to the account", 403: "check what the key may do",
+_BY_STATUS = {401: "check the key in the profile's api_key_env", 407: "name the user of the proxy: HTTP_PROXY=http://NAME:PASSWORD@HOST",
+              402: "add credit to the account", 403: "check what the key may do",
               404: "check the model's name and the endpoint: curl {endpoint}/models", 413: "take fewer or shorter passages"}
 
 def _refusal(status, said, endpoint):
@@ -329,8 +336,12 @@ class ServerConnection:
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not is_openai: client.organization = client.project = None  # the environment's are OpenAI's
             return client
-        try: ready = [connect()]  # now, so that the first call doesn't wait for it
+        try: httpx2.URL(endpoint)
         except httpx2.InvalidURL as e: raise UsageError(f"the endpoint should be a URL such as http://localhost:8000/v1 ({e})") from None
+        try: ready = [connect()]  # now, so that the first call doesn't wait for it
+        except httpx2.InvalidURL as e:
+            if not (name := proxy_variable(endpoint)): raise
+            raise UsageError(f"{name} should be a URL such as http://proxy.example:3128 ({e}): correct it, or unset it") from None
         except (ImportError, ValueError):
             names = [n for n in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY") for n in (n, n.lower()) if "://" in variable(n)]
             if not names: raise

@@ -24,8 +24,6 @@ class Price:
     source: str = ""
     cache_write: float | None = None  # input tokens written to the prompt cache; `None`: as `input`
     batch: float | None = None  # fraction of these prices that a call by batch costs; `None`: there are no batches
-    cache_from: int = 1024  # tokens: shortest prefix that is cached
-    cache_step: int = 128  # tokens: cached prefixes are `cache_from` plus a multiple of this
 
     def by_batch(self) -> "Price":
         "Price of a call by batch. Without a batch price, the usual one."
@@ -60,9 +58,7 @@ def load_prices(
             write, share = (float(row[k]) if row.get(k) else None for k in ("cache_write", "batch"))  # a table may lack these columns
             if not all(0 <= d < math.inf for d in (*dollars, write or 0.0)): raise ValueError(f"prices are dollars, not {dollars}")
             if not 0 <= (share or 0) <= 1: raise ValueError(f"batch is a share of the price, from 0 to 1, not {share}")
-            rule = {k: int(row[k]) for k in ("cache_from", "cache_step") if row.get(k)}
-            if not all(0 < tokens < 1 << 31 for tokens in rule.values()): raise ValueError(f"a cache's rule is tokens, not {rule}")
-            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"], write, share, **rule)
+            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"], write, share)
         except (KeyError, TypeError, ValueError) as e:
             raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
     return prices

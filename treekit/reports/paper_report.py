@@ -26,7 +26,6 @@ from ..figures.titles import evidence_of, title_of
 from ..figures.verdicts import count_verdicts, counts_text
 from ..llm.prices import load_prices, price_of
 from ..papers.plugin import Paper, get_paper, read_rows
-from .run_summary import differing_facts
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import cell_value, csv_text, md, md_line, md_table
 
@@ -139,7 +138,8 @@ def _deviations(paper, folder):
     "Reasons that keep cells from a verdict, over all tables; the most frequent first."
     cells, tables = Counter(), {}
     for path in sorted((folder / paper.name).glob("*.csv")):
-        for reason, n in differing_facts(path).items():
+        rows = [r for r in read_rows(path) if r.get("verdict") == "not comparable"]
+        for reason, n in Counter(part for r in rows for part in (r.get("reason") or "").split("; ") if part).items():
             cells[reason] += n
             tables.setdefault(reason, []).append(title_of(paper.name, path.stem).partition(", ")[2].partition(":")[0])
     return _table(("what differs", "cells", "artefacts"), [(r, n, ", ".join(tables[r])) for r, n in cells.most_common()])

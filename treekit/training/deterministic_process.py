@@ -23,8 +23,8 @@ class _Workshop:
     def __init__(self):
         env = self.env()
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "treekit.training.deterministic_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=env,
+            [sys.executable, "-P", "-m", "treekit.training.deterministic_process"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env,
             start_new_session=True)
 
     @staticmethod
