@@ -128,7 +128,8 @@ class RunOptions:
     section: dict = field(default_factory=dict)  # of a replay: the cassette's profile -> its settings, over those of `settings.ini`
     record: Path | None = None  # while a cassette is packed: folder in which calls, questions and sources that are read are listed
 
-    command_dir: Path | None = None  # folder that the processes of a command share: progress, notices, the shared budget
+    command_dir: Path | None = None  # folder that the processes of a command share: progress, notices
+    since: int = -1  # last row of the call log when the command began: what was paid since counts for its budget; -1: no command
     owner: str = ""  # owning process (`treekit.utils.process_identity`), with which this process ends
     sealed: bool = False  # no connection to other machines
     retrain: bool = False  # train the bundled models again
