@@ -162,7 +162,8 @@ def test_a_lock_that_is_never_released_is_one_line(server, tmp_path):
     stored.store.connection.db.execute("PRAGMA busy_timeout=100")
     other = sqlite3.connect(tmp_path / "s.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreFailed, match="another process holds its lock; end that process"): asyncio.run(stored.complete(asked(question="a")))
+    with pytest.raises(StoreFailed, match="another process holds its lock; end that process"):
+        asyncio.run(stored.complete(asked(question="a")))
     other.close()
     stored.store.flush()  # the reply waited in memory
     assert asyncio.run(stored.complete(asked(question="a"))) and server.count == 1

@@ -388,7 +388,7 @@ def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_shar
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
     assert not paid(15, 19, 0.01).failures
-    one = (1000 * 0.15 + Scripted.defaults["max_tokens"] * 0.60) / 1e6  # dollars: what a call can cost at most, and less than with the fourteen calls
+    one = (1000 * 0.15 + Scripted.defaults["max_tokens"] * 0.60) / 1e6  # dollars: one call fits, but not beside the fourteen
     with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"): paid(19, 20, one)
     process_options(since=last_logged(tmp_path / "s.sqlite"))
     assert not paid(19, 20, one).failures

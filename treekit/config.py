@@ -417,7 +417,6 @@ class Profile:
     structured: bool = False  # ask for replies by a JSON schema, where the prompt's format has one
     limit_field: str = "auto"  # how a request names the longest completion: "auto", "max_tokens" or "max_completion_tokens"
     budget: float | None = None  # dollars that one run may spend; None: no limit
-    ability: str = "strong"  # of the simulated model: perfect, strong or small, and parameters that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)

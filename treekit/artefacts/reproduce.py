@@ -27,7 +27,6 @@ from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fo
 from .build_cache import CARELESS, StoreState, imported, last_logged, made_from, modules_behind, read_record, runs_since
 from .build_cache import tables_below, unchanged, write_record, written
 from ..experiments.prompts import templates_of
-from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
 from ..utils.sanitize import printable, without_secrets
 from ..utils.notices import new_notices
@@ -88,8 +87,8 @@ def _method_fields(paper, notebook):
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a1233e4e
 def plan_tasks(artefacts, out, given, sets):
     "Tasks of artefacts with their parameters. Raises `UsageError` for a name that is no parameter, profile field or method field."
-    tasks, usual = [], load_profile(given.get("profile", "offline")).ability
-    if sets.get("prompts"): templates_of(SimpleNamespace(prompts=sets["prompts"]))  # read here, for the same reason as the ability below
+    tasks = []
+    if sets.get("prompts"): templates_of(SimpleNamespace(prompts=sets["prompts"]))  # so that errors are raised before anything starts
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
@@ -97,15 +96,12 @@ def plan_tasks(artefacts, out, given, sets):
         for k in sets.keys() & declared.keys(): _check_number(name, k, declared[k], sets[k])
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared} | own
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
-            settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
-        parse_ability(settings.get("ability", usual))  # parsed here, so that errors are raised before anything starts
-        others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in abilities}
+        others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}
         if "temperature" in sets and not is_unset("temperature", sets["temperature"]):  # also of methods that have their own
             own = str(sets["temperature"]).strip()
             others |= dict(temperature=own) if "temperature" in _method_fields(r["paper"], r["notebook"]) else {}
         if others:
-            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
+            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}
