@@ -120,25 +120,14 @@ def test_a_batch_refused_as_a_whole_fails_its_requests_with_the_reason(server):
     assert all(isinstance(e, CallFailed) and "no such model" in str(e) for e in got) and len(server.batches()) == 1
 
 
-def test_a_round_larger_than_the_queue_is_cut(server):
-    server.script(queue=200)
-    got = asyncio.run(asked(chat(server, Journal(":memory:"), queue=200), TOPICS))
-    assert all(c[0].text for c in got)
-    assert all(b["status"] == "completed" for b in server.batches()) and len(server.batches()) > 2
-    assert max(b["tokens"] for b in server.batches()) <= 200
-    nothing_twice(server)
-
-
-def test_a_queue_smaller_than_said_is_learned(server):
+def test_a_full_queue_says_what_to_do_and_the_next_run_asks_the_rest(server):
     server.script(queue=100)
-    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
-    assert all(c[0].text for c in got) and "failed" in {b["status"] for b in server.batches()}
+    journal = Journal(":memory:")
+    got = asyncio.run(asked(chat(server, journal), TOPICS))
+    assert all("limit reached. Limit: 100" in str(e) and "fewer questions at once (--n)" in str(e) for e in got)
+    for some in (TOPICS[:5], TOPICS[:10]): assert all(c[0].text for c in asyncio.run(asked(chat(server, journal), some)))
+    assert [len(b["ids"]) for b in server.batches()] == [30, 5, 5]
     nothing_twice(server)
-
-
-def test_a_request_that_fits_no_queue_is_refused_with_the_numbers(server):
-    got = asyncio.run(asked(chat(server, Journal(":memory:"), queue=500), ["x" * 4000, "y"]))
-    assert "about 1,013 tokens doesn't fit into a queue of 500" in str(got[0]) and got[1][0].text
 
 
 @pytest.mark.parametrize("fault", [500, "reset"])
@@ -189,19 +178,11 @@ NOTE = dict(cells=[dict(n=1000, indices=0, index={}, predictions=["p"], places=[
                          for k, level in (("a", 1), ("b", 2))])])])
 
 
-def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tier():
-    from treekit.config import UsageError, load_profile
-    from treekit.artefacts.estimate import counted, estimate_lines, fitting
-    def found(**settings): return counted([("x/y", NOTE)], load_profile("openai", **settings), sample=1)
-    plain, batch = found(), found(batch="true")
-    assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2) and plain.plan is None
-    assert batch.plan.record() | dict(hours_expected=None) == dict(
-        rounds=2, tokens=[4_000_000] * 2, batches=6, queue=2_000_000, tier=1, hours_expected=None, hours_at_most=144)
-    assert "2 rounds" in fitting(batch) and any("6 batches one after another" in line for line in estimate_lines(batch))
-    assert found(batch="true", batch_tier=2).plan.batches == 2
-    with pytest.raises(UsageError, match="6 batches one after another.*2,000,000.*6 days.*batch_days=6"):
-        fitting(found(batch="true", batch_days=5))
-    with pytest.raises(UsageError, match="the longest prompt has 4,000 tokens"): fitting(found(batch="true", batch_queue_tokens=3000))
+def test_an_estimate_by_batch_is_half_the_price():
+    from treekit.config import load_profile
+    from treekit.artefacts.estimate import counted
+    plain, batch = (counted([("x/y", NOTE)], load_profile("openai", batch=b), sample=1) for b in ("false", "true"))
+    assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2)
 
 
 def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
@@ -210,5 +191,5 @@ def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
     from treekit.artefacts.environment_check import _batches
     from treekit.core.prompts import CallFailed
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert "2,000,000 tokens (tier 1)" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
+    assert "takes batches" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
     with Server() as plain, pytest.raises(CallFailed, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))

@@ -87,32 +87,3 @@ def test_a_paid_answer_isnt_overridden():
 def test_a_line_that_is_none_costs_no_other():
     odd = [line("b", float("inf")), "17", "[" * 100_000, '{"custom_id": [1], "response": {}}', line("c", "x"), '{"custom_id": "d']
     assert read_answers("\n".join([*odd, line("a", 200, "paid"), *odd])).keys() == {"a"}
-
-
-@pytest.mark.parametrize("how", ["--again", "--give-up"])
-def test_a_batch_is_given_up_or_sent_again_by_command(server, tmp_path, monkeypatch, how):
-    "The server says for ever that a batch is in progress. A run waits for it; the command is given meanwhile."
-    from click.testing import CliRunner
-    from treekit.cli.main import main
-    from treekit.llm import batch_journal
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    batch_journal.journal_at.cache_clear()
-    journal = Journal(tmp_path / "batches/batches.sqlite")
-    server.script(seconds=600)
-    async def waits():
-        one = chat(server, journal)
-        task = asyncio.gather(*(one.complete(ASK(topic=t)) for t in TOPICS[:3]), return_exceptions=True)
-        while not (sent := [b for b in journal.open_batches() if b.state == "sent"]): await asyncio.sleep(0.05)
-        server.script(seconds=0.0)  # those that come from now on are answered
-        done = await asyncio.to_thread(CliRunner().invoke, main, ["store", "batches", how, sent[0].name[:15], "--json"])
-        assert done.exit_code == 0, done.output
-        try: return await asyncio.wait_for(task, 20), json.loads(done.output)
-        finally: await one.close()
-    got, listed = asyncio.run(waits())
-    if how == "--again":
-        assert all(not isinstance(c, Exception) and c[0].text for c in got) and len(server.batches()) == 2 and listed == []
-    else:
-        assert all("was given up" in str(c) and "--again" in str(c) for c in got) and len(server.batches()) == 1
-        assert [b["state"] for b in listed] == ["given up"]
-    assert "no batch under way is named" in CliRunner().invoke(main, ["store", "batches", "--again", "nope"]).output
-    batch_journal.journal_at.cache_clear()

@@ -170,10 +170,12 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
     assert code == 0 and "2 rows, 1 results" in said and "1 partitions made" in said and "1 rows could not be used" in said
     assert [r["verdict"] for r in results(tmp_path / "out")] == [True]
     assert "0 partitions made, 1 were there" in treekit_(*words)[1]
-    for more, told in [(["--engine", "ray"], "pip install 'treekit-rag[ray]'"), (["--judge", "spam"], "span"),
-                       (["--judge", "span"], "needs a model"), (["--rows", "9"], "rows = 500, and now it is 9")]:
+    for more, told in [(["--engine", "ray"], "pip install 'treekit-rag[ray]'"), (["--set", "judge=spam"], "span"),
+                       (["--set", "judge=span"], "needs a model"), (["--set", "words=9"], "no setting of JudgeJob named 'words'")]:
         code, said = treekit_(*words, *more)
         assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said
+    assert "no job named 'judg'; did you mean 'judge'" in treekit_("bulk", "judg", pairs)[1]
+    assert "--out DIR" in treekit_("bulk", "judge", pairs)[1]
     assert treekit_("bulk", "import", tmp_path)[1] == f"treekit: {tmp_path.name!r} is not the folder of a bulk job\n"
     assert "verdicts of the substitute" in treekit_("bulk", "import", tmp_path / "out")[1]
 

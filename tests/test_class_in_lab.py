@@ -92,7 +92,7 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
         (inbox / "ada").mkdir(parents=True)
         shutil.copy(home / f"{A}.ipynb", inbox / "ada")
         for words in (["collect", A, str(inbox)], ["grade", A, "--sandbox", WALL], ["feedback", A]):
-            done = CliRunner().invoke(course_command, [*words, *at], catch_exceptions=False)
+            done = CliRunner().invoke(course_command, [*at, *words], catch_exceptions=False)
             assert done.exit_code == 0, done.output
         grade = {e["id"]: (e["points"], e["of"]) for e in course.record("grades", A, "ada")["exercises"]}
         assert all(p in (of, None) for e, (p, of) in grade.items() if e != "rr-tests"), grade

@@ -6,7 +6,7 @@ import pytest
 
 from fakes import FakeChat
 from treekit.config import load_profile, root
-from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, prompt_bill
+from treekit.experiments.costs import billed_as, bills, cost_table, dollars, prompt_bill
 from treekit.experiments.planning import open_store
 from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
@@ -20,9 +20,6 @@ from treekit.llm.cached_client import CachedClient
 from treekit.experiments.results import Results, Row
 from treekit.papers.treerare.method import TreeRare
 from treekit.baselines import prompting as baselines
-
-
-def messages(text): return [dict(role="user", content=text)]
 
 
 # --- samples
@@ -62,39 +59,6 @@ def test_tokens_of_samples_do_not_depend_on_what_is_stored(tmp_path, earlier):
         if earlier: made(earlier)
         usage, bill = made([(0, 3), (3, 2)])
     assert (usage.calls, usage.tokens_in, usage.tokens_out) == (5, 200, 50) and bill["separate_in"] == 500
-
-
-# --- the cache's rule
-
-@pytest.mark.parametrize("shared, known", [(0, 0), (1000, 0), (4090, 0), (4091, 4096), (4602, 4096), (4603, 4608), (9000, 8704)])
-def test_prefixes_count_from_1024_tokens_in_steps_of_128(shared, known):
-    "A token is four bytes; the role's line is five more in front."
-    cache, text = PrefixCache(), "x" * shared + "b" * 6000
-    cache.read(messages("x" * shared + "a" * 6000))
-    assert cache.read(messages(text)) == pytest.approx(known / (len(text) + 6))
-
-
-def test_other_rules_and_whole_prompts():
-    cache = PrefixCache(64, 64)  # DeepSeek's
-    assert cache.read(messages("a" * 500)) == 0 and cache.read(messages("a" * 500)) == pytest.approx(256 / 506)
-    assert PrefixCache().read([]) == 0
-    cache = PrefixCache()
-    for _ in range(2): share = cache.read(messages("é" * 4000))  # bytes, not characters
-    assert share == pytest.approx(7680 / 8006)
-
-
-def test_a_system_message_that_differs_leaves_nothing_to_share():
-    cache, long = PrefixCache(), "a" * 9000
-    cache.read([dict(role="system", content="one"), *messages(long)])
-    assert cache.read([dict(role="system", content="two"), *messages(long)]) == 0
-
-
-def test_a_price_names_its_providers_rule():
-    prices = load_prices()
-    rules = {m: (c.least, c.step) for m in ("gpt-4.1", "deepseek-chat") for c in [PrefixCache.of(prices[m])]}
-    assert rules == {"gpt-4.1": (1024, 128), "deepseek-chat": (64, 64)}
-    own = PrefixCache.of(None)
-    assert (own.least, own.step) == (1024, 128)
 
 
 def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
@@ -138,8 +102,6 @@ def test_bill_is_the_ledgers():
         for k in ("calls", "tokens_in", "tokens_out")} == dict(calls=24, tokens_in=24000, tokens_out=168)
     assert ledger["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
     assert bill["separate_in"] == 3 * bill["tokens_in"] and bill["cached_in"] == 8 * 256
-    # all but the first of eight prompts, but for the question behind the documents
-    assert bill["cacheable_in"] == pytest.approx(7 * 3000, rel=0.05)
 
 
 def test_a_repeated_run_has_the_same_bill():
@@ -148,7 +110,7 @@ def test_a_repeated_run_has_the_same_bill():
 
 
 def test_calls_that_the_store_lacks_are_left_out():
-    assert prompt_bill(answered(QUESTIONS, Store()).rows, Store()) == dict(cacheable_in=0, cached_in=0, separate_in=0)
+    assert prompt_bill(answered(QUESTIONS, Store()).rows, Store()) == dict(cached_in=0, separate_in=0)
 
 
 def test_cost_per_question_and_per_correct_answer():
@@ -157,7 +119,6 @@ def test_cost_per_question_and_per_correct_answer():
     each = (3000 * 0.1 + 7 * 0.4) / 1e6
     assert row["dollars per 500"] == pytest.approx(500 * each) and row["cents per question"] == pytest.approx(100 * each)
     assert row["quality"] == 0.75 and row["cents per correct answer"] == pytest.approx(100 * each * 4 / 3)
-    assert row["dollars per 500, cached"] < row["dollars per 500"]
     [none] = cost_table(Results([r for r in answered(QUESTIONS, store).rows if r.question.id == "1"], "m"), price, dict(d="EM"))
     assert none["cents per correct answer"] is None and none["quality"] == 0
 

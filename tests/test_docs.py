@@ -12,7 +12,6 @@ from fastcore.docments import docments
 import tutorials
 from treekit.cli.main import main
 from treekit.config import Profile, UsageError
-from treekit.models.simulated.ability import PARAMETERS
 from treekit.papers.registry import method, method_names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,9 +69,9 @@ def test_commands_in_the_prose_exist():
 
 
 def test_settings_in_the_prose_exist():
-    "Every `--set NAME=` of the prose is a setting, a parameter of the model, or a field of a method."
+    "Every `--set NAME=` of the prose is a setting or a field of a method."
     of_methods = {f.name for c in classes() if hasattr(c, "__dataclass_fields__") for f in fields(c)}
-    known = {f.name for f in fields(Profile)} | set(PARAMETERS) | of_methods | {"NAME", "FIELD"}
+    known = {f.name for f in fields(Profile)} | of_methods | {"NAME", "FIELD"}
     used = {name for page in PROSE for name in re.findall(r"--set \"?(\w+)=", page.read_text(encoding="utf-8"))}
     assert used - known == set()
 

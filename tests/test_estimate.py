@@ -16,9 +16,8 @@ from treekit.core.method import Prediction, Trace
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.llm.prices import load_prices, price_of
-from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
-from treekit.experiments.costs import bills, reply_lengths
+from treekit.artefacts.estimate import before_paying, counted, estimate_all
+from treekit.experiments.costs import reply_lengths
 from treekit.experiments.cost_sampling import SubstituteClient, noted_calls, spread_out, substitute_for
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.resources import chat_for
@@ -122,36 +121,6 @@ def test_what_is_made_of_the_passages_is_not_scaled_with_the_questions(tmp_path)
     total = counted(notes, profile).total()
     assert total["calls"] == 303 and total["calls_low"] == total["calls_high"] == 303
     assert len(results.rows) == 300 and len({r.question.id for r in results.rows}) == 300  # the rest of a notebook finds all it looks for
-
-
-@dataclass(frozen=True)
-class Reading:
-    "One call, whose prompt begins with the same passage each time."
-    words: int
-
-    async def __call__(self, question, context):
-        shelf = [Passage("p", "Film", "It is a film by Lio Vant. " * self.words)]
-        value = await context.ask(ASK, node=context.trace.add("answer", "…"), question=question.question, documents=shelf)
-        return Prediction(value["answer"], context.trace, context.usage)
-
-
-@pytest.mark.parametrize("model, words, share", [("gpt-4o-mini", 300, 0.97), ("gpt-4o-mini", 100, 0.0), ("deepseek-chat", 100, 0.94)])
-def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_path, model, words, share):
-    "Two hundred questions, of which six are asked: all but the first begin with the passage; as a run's own bill says it."
-    profile, asked, store = load_profile("openai", model=model, data="synthetic", retriever="bm25s"), questions(200), Store()
-    options = RunOptions(store_file=tmp_path / "sample.sqlite", progress=False, sample_dir=tmp_path, sample_size=6)
-    run({"read": Reading(words)}, {"demo": asked}, profile, options=options, corpora={"demo": [Passage("p", "Film", "x")]})
-    found = counted([("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")], profile, sample=6)
-    total, price = found.total(), price_of(model, load_prices())
-    cached, least = total["cached_in"] / total["tokens_in"], total["dollars"] - total["dollars_cached"]
-    assert cached == pytest.approx(share * 5 / 6, abs=0.02)
-    assert least == pytest.approx(total["cached_in"] * (price.input - price.cached_input) / 1e6, abs=1e-4)
-    [line] = [line for line in estimate_lines(found) if line.startswith("prompt cache")]
-    assert ("prompt cache: 0 %" in line) == (not share) and f"{price.cache_from:,} tokens" in line
-    results = run({"read": Reading(words)}, {"demo": asked[:6]}, profile, chat=substitute_for(profile), store=store, progress=False,
-                  corpora={"demo": [Passage("p", "Film", "x")]})
-    [bill] = bills(results, store, price)
-    assert bill["cacheable_in"] / bill["tokens_in"] == pytest.approx(cached, abs=0.01)
 
 
 def test_what_the_store_has_is_not_paid_again(tmp_path):

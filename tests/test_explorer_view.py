@@ -267,11 +267,10 @@ def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F8
 def test_a_stranger_s_request_is_refused_before_its_body_is_read(capsys):
     "And a client that goes away, as a closed tab does, leaves no traceback."
     with ServedExplorer(ExplorerAPI(Store())) as served:
-        port, start = served.port, time.monotonic()
-        with socket.create_connection(("127.0.0.1", port)) as client:
+        port = served.port
+        with socket.create_connection(("127.0.0.1", port), 60) as client:
             client.sendall(f"POST /api/fork/x/0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n\r\n".encode())
             assert b" 403 " in client.recv(100)
-        assert time.monotonic() - start < 5
         connection = http.client.HTTPConnection("127.0.0.1", port)
         connection.request("GET", "/")
         shell = connection.getresponse().read().decode()

@@ -1,5 +1,5 @@
 "Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
-import asyncio, csv, json, time
+import asyncio, csv, json
 from dataclasses import dataclass
 
 import pytest
@@ -67,10 +67,9 @@ def test_a_server_that_refuses_all_is_left_with_its_reasons():
 
 def test_a_run_without_a_network_ends_at_its_first_calls():
     "No server has responded yet: the first call ends the run, with what to do. A connection that is lost later is a failure of a question."
-    chat, began = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05), time.monotonic()
+    chat = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05)
     with Store() as store, pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 \(tried 3 times\); check the network.*curl"):
         go(chat, store)
-    assert time.monotonic() - began < 5
     with Server() as server: asyncio.run(answered_once(lost := OpenAIClient("m", server.url, retries=4, pause=0.01)))
     with Store() as store: results = go(lost, store, n=2)
     assert [r.error.count("tried 5 times") for r in results.rows] == [1] * 4

@@ -6,12 +6,10 @@ import pytest
 
 from test_run import PROFILE, Read, Scripted, Shelf, go, questions
 from treekit.config import RunOptions
-from treekit.store import single_flight, store_writer
 from treekit.utils.process_identity import own_identity
-from treekit.store.run_store import Store, keys
+from treekit.store.run_store import Store
 from treekit.experiments.resources import LazyRetriever
 from treekit.experiments.run import run
-from workers import asked, chat
 
 HANGING = """
 import signal, sys
@@ -28,27 +26,26 @@ run({{"read": Read(steps=2)}}, questions(60), p, corpora={{"toy": LazyRetriever(
 
 
 def interrupted(server, path, rng):
-    "A run against a server that hangs now and then, Ctrl-C at some moment: exit code, errors, seconds to the end."
-    server.reset(latency=0.02, faults=[dict(kind="hang", match=f"number {i} ", times=1, seconds=60) for i in range(0, 60, 3)])
+    "A run against a server that hangs now and then, Ctrl-C at some moment: exit code and errors. It ends long before the server does."
+    server.reset(latency=0.02, faults=[dict(kind="hang", match=f"number {i} ", times=1, seconds=300) for i in range(0, 60, 3)])
     code = HANGING.format(tests=str(Path(__file__).parent), url=server.url, path=str(path))
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     process.stdout.readline()
     time.sleep(rng.uniform(0, 1.0))
     process.send_signal(signal.SIGINT)
-    began = time.monotonic()
-    try: _, err = process.communicate(timeout=30)
+    try: _, err = process.communicate(timeout=120)
     except subprocess.TimeoutExpired:
         process.kill()
         pytest.fail(f"it doesn't end: {process.communicate()[1]}")
-    return process.returncode, err, time.monotonic() - began
+    return process.returncode, err
 
 
-def interrupt_often(server, tmp_path, times):
-    rng, ends = random.Random(11), []
-    for i in range(times):
+@pytest.mark.slow
+def test_ctrl_c_with_a_server_that_hangs(server, tmp_path):
+    rng = random.Random(11)
+    for i in range(3):
         path = tmp_path / f"{i}.sqlite"
-        code, err, seconds = interrupted(server, path, rng)
-        ends.append(seconds)
+        code, err = interrupted(server, path, rng)
         assert code in (1, 130, -signal.SIGINT) and err.rstrip().endswith("KeyboardInterrupt"), (i, code, err)
         assert not re.search("Fatal Python|Segmentation|core dumped|Exception ignored|never retrieved|was destroyed", err), (i, err)
         told = [r["text"] for r in server.requests if "tokens" in r and r.get("fault") != "hang"]
@@ -56,15 +53,6 @@ def interrupt_often(server, tmp_path, times):
         if path.exists():
             with Store(path) as store: kept = store.query("SELECT COUNT(*) FROM calls")[0][0]
         assert len(told) - 8 <= kept <= len(told), (i, kept, len(told))  # eight may be under way
-    return max(ends)
-
-
-@pytest.mark.slow
-def test_ctrl_c_with_a_server_that_hangs(server, tmp_path): assert interrupt_often(server, tmp_path, 3) < 15
-
-
-@pytest.mark.slow
-def test_ctrl_c_fifty_times(server, tmp_path): print(f"the slowest end took {interrupt_often(server, tmp_path, 50):.1f} s")
 
 
 def test_a_run_that_is_cancelled_before_it_begins_asks_nothing(monkeypatch):
@@ -104,53 +92,6 @@ def test_a_run_goes_on_without_its_progress_file(tmp_path, what):
     results = run({"read": Read(steps=20)}, questions(5), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf")},
                   options=RunOptions(Store(), chat, progress=False, command_dir=folder, watch=watch))
     assert not results.failures and len(results.rows) == 5
-
-
-def foreign(stored, question, when):
-    "A lease of another container's, of whose process nothing can be seen."
-    name, = keys(asked(question=question), stored.model, stored.endpoint, stored.defaults)
-    stored.store.connection.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, when))
-    return name
-
-
-@pytest.mark.parametrize("ahead", [0, 1e9, -1e9], ids=["now", "in the future", "long ago"])
-def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(server, tmp_path, monkeypatch, ahead):
-    "A minute, here half a second, whatever the clock of its machine says."
-    monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
-    stored = chat(tmp_path / "s.sqlite", server.url)
-    foreign(stored, "Where?", time.time() + ahead)
-    began = time.monotonic()
-    assert asyncio.run(asyncio.wait_for(stored.complete(asked(question="Where?")), 10))[0].text
-    assert time.monotonic() - began > 0.4 and server.count == 1
-
-
-@pytest.mark.parametrize("behind", [60, 1e5], ids=["a minute", "a day"])
-def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch, behind):
-    "A clock that is far behind takes the lock from no process that lives: its call would be paid twice."
-    monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
-    stored = chat(tmp_path / "s.sqlite", server.url)
-    name = foreign(stored, "Where?", time.time() - behind)
-    def live():
-        for _ in range(8):
-            time.sleep(0.2)
-            stored.store.connection.db.execute("UPDATE leases SET time = time + 1 WHERE key = ?", (name,))
-    alive = threading.Thread(target=live)
-    alive.start()
-    assert asyncio.run(stored.complete(asked(question="Where?")))[0].text
-    assert not alive.is_alive() and server.count == 1
-
-
-def test_a_call_under_way_shows_life(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_writer, "_HEARTBEAT", 0.1)
-    server.script(latency=1.0)
-    stored, times = chat(tmp_path / "s.sqlite", server.url), []
-    async def main():
-        call = asyncio.ensure_future(stored.complete(asked(question="Where?")))
-        while not call.done():
-            times.extend(t for t, in stored.store.query("SELECT time FROM leases"))
-            await asyncio.sleep(0.05)
-        return await call
-    assert asyncio.run(main())[0].text and len(set(times)) > 3 and times == sorted(times)
 
 
 PACKING = """

@@ -1,7 +1,7 @@
 """The export for nbgrader: the same points in both graders, by nbgrader's own commands where it is installed.
 
 NBGRADER=DIR names the environment with nbgrader; default: the one on the PATH."""
-import csv, io, json, os, shutil, subprocess, sys, time
+import csv, io, json, os, shutil, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -35,11 +35,12 @@ def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
 
 def test_a_function_that_never_ends_has_a_limit_for_all_calls():
     calls = json.dumps([dict(fn="f", args=[n], value=n, criterion=f"{n}", weight=1, tolerance=0) for n in range(50)])
+    called = []
     def f(n):
+        called.append(n)
         while n: pass
         return n
-    began = time.monotonic()
-    assert hidden_test_points(dict(f=f), 5.0, calls, 0.1, 0.3) == 0.1 and time.monotonic() - began < 2
+    assert hidden_test_points(dict(f=f), 5.0, calls, 0.1, 0.3) == 0.1 and len(called) < 50
 
 
 def test_an_export_has_no_call_without_an_expected_value(tmp_path):

@@ -261,8 +261,8 @@ def test_nothing_found_is_no_success(put, treekit_):
     code, said = treekit_("corpus", "check", put.folder)
     assert code == 1 and "mine: 0 of 1 supporting passages" in said
     corpus.write_text("\n".join(LINES))
-    code, said = treekit_("corpus", "check", put.folder, "--json")
-    assert code == 0 and json.loads(said)["supporting"] == dict(mine=dict(found=1, named=1))
+    code, said = treekit_("corpus", "check", put.folder)
+    assert code == 0 and "mine: 1 of 1 supporting passages" in said
     assert Files(put.folder).datasets() == ["mine"]
 
 

@@ -245,7 +245,7 @@ def test_a_submission_has_a_limit_in_all(class_of_one):
     hand_in(class_of_one, "ada", extra=[LOOPS])
     began = time.monotonic()
     [grade] = grade_assignment(class_of_one, A, limits=Limits(cell=1, call=1, submission=5), progress=False)
-    assert time.monotonic() - began < 40
+    assert time.monotonic() - began < 20  # without it 24 s and more
     assert all(not e["points"] for e in grade["exercises"])
 
 
@@ -254,9 +254,7 @@ def test_slow_functions_share_the_limit(class_of_one):
     "A function that is too slow in every exercise; after the limit nothing is started any more."
     slow = "import time\ndef {}(x): time.sleep(60)"
     hand_in(class_of_one, "ada", tally=slow.format("tally"), twice=slow.format("twice"))
-    began = time.monotonic()
     [grade] = grade_assignment(class_of_one, A, limits=Limits(cell=4, call=4, submission=8), progress=False)
-    assert time.monotonic() - began < 40
     assert {c["why"] for e in grade["exercises"] for c in e["criteria"]} == {"too slow"}
 
 
@@ -283,7 +281,7 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     monkeypatch.setattr(sandbox, "is_available", NO_SANDBOX.get)
     hand_in(class_of_one, "ada")
     from treekit.cli.main import main
-    words = ["course", "grade", A, "--course", str(class_of_one.folder), "--sources", str(class_of_one.sources)]
+    words = ["course", "--course", str(class_of_one.folder), "grade", A, "--sources", str(class_of_one.sources)]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "bubblewrap" in done.output and "Traceback" not in done.output
     assert not class_of_one.record("grades", A, "ada")

@@ -75,8 +75,8 @@ def inputs(tmp_path_factory):
 
 def words_of(job, inputs):
     "The command of a job, but for where it goes and who does it."
-    return dict(parse=["parse", inputs["parse"], "--rows", 50], embed=["embed", inputs["embed"], "--rows", 50],
-                judge=["judge", inputs["judge"], "--model", inputs["model"], "--rows", 150])[job]
+    return dict(parse=["parse", inputs["parse"]], embed=["embed", inputs["embed"]],
+                judge=["judge", inputs["judge"], "--set", f"model={inputs['model']}"])[job]
 
 
 def shown(job, rows):
@@ -96,15 +96,15 @@ def test_one_two_four_workers_against_the_plain_loop(tmp_path, inputs, cluster, 
     rows, whole = [], None
     for engine, workers in ENGINES:
         out = tmp_path / f"{engine}{workers}"
-        words = *words_of(job, inputs), "--out", out, *engine_words(engine, workers, cluster), "--json"
+        words = *words_of(job, inputs), "--out", out, *engine_words(engine, workers, cluster)
         said, took = treekit("bulk", *words, home=inputs["home"])
-        told, events = json.loads(said.splitlines()[-1]), journal(out)
+        told, events = json.loads((out / "summary.json").read_text()), journal(out)
         at = {kind: [e["at"] for e in events if e["event"] == kind] for kind in ("begun", "written")}
         first = min(e["at"] - e["seconds"] for e in events if e["event"] == "written")
         wall = at["written"][-1] - first
-        assert told["summary"]["bad"] == 3 and len(at["written"]) == told["summary"]["parts"]
-        rows.append(dict(engine=engine, workers=workers or 1, wall=wall, start=took - wall, driver=told["megabytes"]["driver"],
-                         worker=told["megabytes"]["worker"], computed=sum(e["computed"] for e in events if e["event"] == "written")))
+        assert told["bad"] == 3 and len(at["written"]) == told["parts"]
+        rows.append(dict(engine=engine, workers=workers or 1, wall=wall, start=took - wall, driver=events[-1]["driver"],
+                         worker=events[-1]["worker"], computed=sum(e["computed"] for e in events if e["event"] == "written")))
         whole = whole or content(out)
         assert content(out) == whole, f"{engine} with {workers} workers gives other bytes"
     shown(job, rows)
@@ -118,9 +118,9 @@ def test_trees_and_chunks(tmp_path, inputs, cluster):
     took, stores = {}, {}
     for engine, workers in ENGINES:
         store = tmp_path / f"{engine}{workers}.trees"
-        words = inputs["articles"], store, *engine_words(engine, workers, cluster), "--json"
+        words = inputs["articles"], store, *engine_words(engine, workers, cluster)
         said, took[engine, workers] = treekit("corpus", "trees", *words, home=inputs["home"])
-        counts = json.loads(said.splitlines()[-1])
+        counts = {what: int(n.replace(",", "")) for n, what in (line.split(maxsplit=1) for line in said.splitlines())}
         assert counts["documents"] == int(4000 * SIZE) and sum(n for k, n in counts.items() if k != "documents") == 3, counts
         stores[engine, workers] = store.read_bytes()
     assert len(set(stores.values())) == 1

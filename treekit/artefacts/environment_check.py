@@ -245,12 +245,9 @@ def _listed(profile):
     return named.get(profile.model, {})
 
 def _batches(profile):
-    "Check the server's batch endpoint and its queue limit."
-    from treekit.llm.batch_format import queue_limit
+    "Check the server's batch endpoint."
     if not isinstance(_asked(profile, "/batches?limit=1").get("data"), list): raise UsageError("the server has no list of batches")
-    limit = profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier)
-    if not limit: return "batches; how much the queue takes isn't known"
-    return f"batches; the queue takes {limit:,} tokens (tier {profile.batch_tier})"
+    return "the server takes batches"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c23e74be
 GIGABYTES = {  # download size of weights on the hub; the memory is about the same

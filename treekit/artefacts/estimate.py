@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MODEL_ERROR', 'FREE', 'Billing', 'Cell', 'Counter', 'margin', 'Estimate', 'over_budget', 'sample_notes', 'counted',
-           'estimate_all', 'before_paying', 'fitting', 'estimate_lines']
+           'estimate_all', 'before_paying', 'estimate_lines']
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #f54b0790
 import math, tempfile
@@ -16,8 +16,7 @@ from .catalog import FIELDS, Failed, runnable, source
 from .reproduce import plan_tasks, run_tasks, with_first_cell
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #6a1ec14c
-_SUMS = ("tokens_in", "tokens_out", "out_low", "out_high", "out_most", "dollars", "dollars_low", "dollars_high", "dollars_at_most",
-         "cached_in", "dollars_cached")
+_SUMS = ("tokens_in", "tokens_out", "out_low", "out_high", "out_most", "dollars", "dollars_low", "dollars_high", "dollars_at_most")
 
 @dataclass
 class Billing:
@@ -47,14 +46,7 @@ class Billing:
         price = self.prices.get(call["model"])
         def cost(tokens_in, tokens_out): return (tokens_in * price.input + tokens_out * price.output) / 1e6 if price else 0.0
         dollars = cost(ins[1], mean), cost(ins[0], low), cost(ins[2], high), cost(ins[2], most)
-        known = min(call.get("known", 0), ins[1])
-        return dict(zip(_SUMS, (ins[1], mean, low, high, most, *dollars, known, dollars[0] + self._cached(price, ins[1], known))))
-
-    def _cached(self, price, tokens_in, known):
-        "Price difference of a prompt with a cache: the cached prefix is cheaper, and writing the rest to the cache may cost more."
-        if not price: return 0.0
-        written = tokens_in - known if tokens_in >= price.cache_from else 0.0
-        return (known * (price.cached_input - price.input) + written * (price.written - price.input)) / 1e6
+        return dict(zip(_SUMS, (ins[1], mean, low, high, most, *dollars)))
 
     def _grown(self, call, which):
         "Tokens that longer replies add to a prompt."
@@ -153,20 +145,19 @@ class Estimate:
     longest: int  # tokens of the longest prompt
     measured: float  # share of the replies with a recorded length
     price: object = None  # the model's `Price`; for batch profiles, the batch price
-    plan: object = None  # a `BatchPlan` for batch profiles
 
     def row(self, cells: list[Cell], **names) -> dict:
         "Sums of some cells, with intervals."
         def of(key): return sum(c.total(key) for c in cells)
         calls, pay, m = of("calls"), of("to_pay"), max(margin(cells, "dollars"), MODEL_ERROR * of("dollars"))
         row = names | dict(calls=round(calls), answered=round(calls - pay))
-        row |= {k: round(of(k)) for k in ("tokens_in", "tokens_out", "cached_in")}
+        row |= {k: round(of(k)) for k in ("tokens_in", "tokens_out")}
         for key in ("calls", "tokens_in"):
             value, error = of(key), max(margin(cells, key), MODEL_ERROR * sum(c.total(key) for c in cells if key != "calls" or c.varies))
             row |= {f"{key}_low": max(0.0, value - error), f"{key}_high": value + error}
         row |= dict(tokens_out_low=of("out_low"), tokens_out_high=of("out_high"))
         money = dict(dollars=of("dollars"), dollars_low=max(0.0, of("dollars_low") - m), dollars_high=of("dollars_high") + m,
-                     dollars_at_most=of("dollars_at_most") + m, dollars_cached=of("dollars_cached"))
+                     dollars_at_most=of("dollars_at_most") + m)
         return row | {k: None if self.unpriced else round(v, 4) for k, v in money.items()}
 
     def rows(self) -> list[dict]:
@@ -227,7 +218,6 @@ def counted(
 ) -> Estimate:
     "Estimate from the notes of cost sampling."
     from treekit.llm.prices import load_prices, price_of
-    from treekit.experiments.batch_plan import batch_plan
     from treekit.experiments.costs import reply_lengths
     cells = [cell for _, note in notes for cell in note["cells"]]
     calls = [c for cell in cells for made in (*cell["sample"], *cell["index"].values()) for c in made["asked"]]
@@ -244,8 +234,7 @@ def counted(
     measured = sum(c["prompt"] in lengths for c in written) / max(1, len(written))
     unpriced = sorted(m for m, price in prices.items() if price is None)
     longest = max((c["tokens_in"] for c in calls), default=0)
-    plan = batch_plan([note for _, note in notes], profile) if profile.batch and not profile.offline else None
-    return Estimate(made, profile, sample, unpriced, longest, measured, priced(profile.model), plan)
+    return Estimate(made, profile, sample, unpriced, longest, measured, priced(profile.model))
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #9eb9347e
 def estimate_all(
@@ -279,20 +268,11 @@ def before_paying(
     given = {k: v for k, v in given.items() if v is not None}
     source(given.get("data"))
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    if p.offline or p.budget is None and not p.batch or run_options().cassette: return ""
+    if p.offline or p.budget is None or run_options().cassette: return ""
     given.pop("budget", None)
     try: found = estimate_all(what, p, given, sets, sample)
     except (UsageError, Failed): return ""
-    return "\n".join(filter(None, [found.plan and fitting(found), over_budget(found, p.budget)]))
-
-# %% ../../nbs/18_artefacts/04_estimate.ipynb #fe989db8
-def fitting(
-    found: Estimate,  # of a run with a batch profile
-) -> str:  # the plan in one line
-    "Batch plan of an estimate. Raises `UsageError` with the numbers if it exceeds a limit."
-    from treekit.experiments.batch_plan import refused
-    if why := refused(found.plan, found.profile): raise UsageError(why)
-    return found.plan.line()
+    return over_budget(found, p.budget)
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #e8bd3bbc
 def _money(value): return "no price" if value is None else f"{value:.2f}"
@@ -316,36 +296,12 @@ def estimate_lines(found: Estimate) -> list[str]:
     if not p.offline:
         lines.append(f"{found.measured:.0%} of the replies are taken to be as long as recorded ones (data/reply_lengths.csv), "
                      "the others as the offline model's; 'at most': each as long as it may be; a real model may take more or fewer rounds")
-    if not p.offline: lines.append(_cache_line(found, t))
-    if found.plan:
-        from treekit.experiments.batch_plan import refused
-        lines += filter(None, [found.plan.line(), refused(found.plan, p)])
     return [*lines, _priced(found, t)]
 
 def _asked(found):
     "Number of sampled questions per data set, in words."
     counts = sorted({len(c.places) for c in found.cells})
     return f"{' to '.join(map(str, dict.fromkeys([counts[0], counts[-1]])))} questions of a data set" if counts else "no questions"
-
-def _cached_shares(cells):
-    "Share of cacheable input tokens per method, the largest first."
-    sums = {}
-    for c in cells: sums.setdefault(c.method, []).append((c.total("cached_in"), c.total("tokens_in")))
-    shares = {m: sum(k for k, _ in own) / max(1, sum(t for _, t in own)) for m, own in sums.items()}
-    return dict(sorted(shares.items(), key=lambda item: -item[1]))
-
-def _cache_line(found, total):
-    "Possible savings by a prompt cache."
-    price, shares = found.price, _cached_shares(found.cells)
-    least = f"{price.cache_from if price else 1024:,} tokens or more"
-    if not any(shares.values()): return f"prompt cache: 0 % of the tokens in; no prompt begins with {least} that an earlier one begins with"
-    listed = ", ".join(f"{method} {share:.0%}" for method, share in list(shares.items())[:6]) + ", …" * (len(shares) > 6)
-    line = f"prompt cache: {total['cached_in'] / total['tokens_in']:.0%} of the tokens in stand in an earlier prompt's beginning of {least}"
-    line += f" ({listed})"
-    if not price or found.unpriced: return line
-    at = f"per million: cached ${price.cached_input:g}, put there ${price.written:g}, else ${price.input:g}"
-    if total["dollars_cached"] >= total["dollars"]: return f"{line}; it saves nothing ({at})"
-    return f"{line}: ${_money(total['dollars_cached'])} instead of ${_money(total['dollars'])}, if the server has them all ({at})"
 
 def _priced(found, total):
     "Cost with its interval and the price's date, or the models without a price."

@@ -26,7 +26,7 @@ from ..utils.sanitize import printable
 @click.option("--out", metavar="DIR", default="comparison", show_default=True, help="Where the CSV, Markdown and HTML tables go.")
 @click.option("--notebook", is_flag=True, help="Write comparison.ipynb, too: the same comparison, executed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines of the table as JSON.")
-def compare_command(methods, profile, n, seed, data, budget, model, endpoint, sets, only, out, notebook, as_json):
+def compare_command(methods, profile, n, data, budget, model, endpoint, sets, only, out, notebook, as_json):
     """Compare methods on the same questions: a pipeline of your own, the papers' methods, baselines.
 
     \b
@@ -54,7 +54,7 @@ def compare_command(methods, profile, n, seed, data, budget, model, endpoint, se
     if notebook:
         try: import papermill  # noqa: F401 (before anything is asked)
         except ImportError: raise UsageError(missing_library("papermill")) from None
-    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     chosen = profile_of(profile, given, wanted)
     if not chosen.offline:
         from treekit.artefacts.environment_check import check_access, need_hub

@@ -6,8 +6,6 @@
 __all__ = ['corpus_command', 'import_command', 'check_command', 'index_command', 'trees_command']
 
 # %% ../../nbs/25_cli/06_corpus.ipynb #db1b0fd0
-import json
-
 import click
 
 from ..config import UsageError, load_profile
@@ -28,8 +26,7 @@ def corpus_command():
 @corpus_command.command("import")
 @click.argument("source")
 @click.argument("out")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def import_command(source, out, as_json):
+def import_command(source, out):
     """Import the passages of SOURCE (DPR's psgs_w100.tsv, JSON Lines, JSON, CSV or Parquet; also compressed) into OUT.
 
     \b
@@ -38,15 +35,13 @@ def import_command(source, out, as_json):
     """
     from treekit.corpora.passage_store import import_passages
     store = import_passages(source, out)
-    about = dict(passages=len(store), repeated=store.repeated, corpus=store.fingerprint, source=store.source)
     repeated = f" ({store.repeated:,} repeated ones left out)" if store.repeated else ""
-    click.echo(json.dumps(about) if as_json else f"{len(store):,} passages{repeated}; corpus {store.fingerprint}")
+    click.echo(f"{len(store):,} passages{repeated}; corpus {store.fingerprint}")
 
 # %% ../../nbs/25_cli/06_corpus.ipynb #c4ec0001
 @corpus_command.command("check")
 @click.argument("place", metavar="DIR|FILE")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def check_command(place, as_json):
+def check_command(place):
     """Show what is recognised in a folder or a file of questions or passages: the format of each file, how many questions and passages,
     how many supporting passages are among the passages, what is skipped and why. The exit code is 1 if nothing is found or a file is wrong.
 
@@ -56,15 +51,14 @@ def check_command(place, as_json):
     """
     from treekit.corpora.checking import check_place
     checked = check_place(place)
-    click.echo(json.dumps(checked.record()) if as_json else checked.text())
+    click.echo(checked.text())
     if not checked.found: raise SystemExit(1)
 
 # %% ../../nbs/25_cli/06_corpus.ipynb #2e72555a
 @corpus_command.command("index")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="A section of settings.ini.")
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="corpus, retriever, index and embeddings, as for reproduce.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def index_command(profile, sets, as_json):
+def index_command(profile, sets):
     """Embed a corpus and build the index over it that a profile names, or go on with it.
 
     \b
@@ -82,8 +76,8 @@ def index_command(profile, sets, as_json):
     near = vector_search_for(p, PassageStore(p.corpus), model)
     near.build()
     files = [f for place in (near.folder / "vectors", near.place) if place.is_dir() for f in place.iterdir()]
-    about = dict(passages=len(near.passages), index=near.kind.text, gigabytes=round(sum(f.stat().st_size for f in files) / 1e9, 3))
-    click.echo(json.dumps(about) if as_json else f"{about['passages']:,} passages; {near.kind.text}; {about['gigabytes']:g} GB on disk")
+    gigabytes = round(sum(f.stat().st_size for f in files) / 1e9, 3)
+    click.echo(f"{len(near.passages):,} passages; {near.kind.text}; {gigabytes:g} GB on disk")
 
 # %% ../../nbs/25_cli/06_corpus.ipynb #f1b41132
 @corpus_command.command("trees")
@@ -91,8 +85,7 @@ def index_command(profile, sets, as_json):
 @click.argument("out")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per core]")
 @click.option("--engine", metavar="ENGINE", help="Whose: ray (on this machine), or ray:ADDRESS of a cluster.  [default: this command's]")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def trees_command(dump, out, workers, engine, as_json):
+def trees_command(dump, out, workers, engine):
     """Build the store OUT of document trees from DUMP, a MediaWiki dump or articles in JSONL (plain, .bz2, .gz, .xz).
 
     \b
@@ -108,4 +101,4 @@ def trees_command(dump, out, workers, engine, as_json):
         named_engine(engine, workers)
         mapped = partial(in_order, engine=engine, workers=workers)
     counts = build(dump, out, workers, mapped=mapped).counts
-    click.echo(json.dumps(counts) if as_json else "\n".join(f"{n:>12,} {what}" for what, n in counts.items()))
+    click.echo("\n".join(f"{n:>12,} {what}" for what, n in counts.items()))

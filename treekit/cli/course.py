@@ -7,14 +7,16 @@ __all__ = ['course_command', 'init_command', 'check_command', 'release_command',
            'mark_command', 'feedback_command', 'export_command', 'export_nbgrader_command', 'status_command']
 
 # %% ../../nbs/25_cli/01_course.ipynb #c082b442
-import json, os, sys
+import os, sys
 from pathlib import Path
 
 import click
 
 # %% ../../nbs/25_cli/01_course.ipynb #7c7d1ea3
 @click.group("course")
-def course_command():
+@click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")
+@click.pass_context
+def course_command(context, course):
     """Hand out assignments, take them in, grade them, and give feedback.
 
     \b
@@ -28,14 +30,15 @@ def course_command():
       treekit course export 1_word_counts           a CSV for the grade book
       treekit course status 1_word_counts           how far everybody is
 
-    All of them work in the course's folder: the current one, or --course DIR. It needs a roster.csv with a column id. Due dates and
-    late rules are in settings.toml.
+    All of them work in the course's folder: the current one, or that of `treekit course --course DIR …`. It needs a roster.csv with a
+    column id. Due dates and late rules are in settings.toml.
     """
+    context.obj = course
 
-def _course(course, sources=None, assignment=None):
+def _course(sources=None, assignment=None):
     "Course folder. A misspelled assignment raises a `UsageError`; a released one needs no source here."
     from treekit.classroom.course import CourseFolder
-    found = CourseFolder(Path(course), **(dict(sources=Path(sources)) if sources else {}))
+    found = CourseFolder(Path(click.get_current_context().obj), **(dict(sources=Path(sources)) if sources else {}))
     if assignment and not found.release(assignment).is_dir(): found.source(assignment)
     return found
 
@@ -45,28 +48,23 @@ def _chosen(course, students):
     roster = course.students()
     return [choose("student", s, roster) for s in students] or roster
 
-_folder = click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")
 _sources = click.option("--sources", metavar="DIR",
                         help="Where the source notebooks are.  [default: assignments/ of the course, or else the kit's own]")
 _sandbox = click.option("--sandbox", default="", metavar="NAME",
                         help="bubblewrap or namespaces; plain: no isolation.  [default: the first that works]")
 _students = click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 def _common(command):
-    for option in (click.argument("assignment"), _folder, _sources, _json): command = option(command)
+    for option in (click.argument("assignment"), _sources): command = option(command)
     return command
 
 def _number(n, noun): return f"{n} {noun}{'s' * (n != 1)}"
-
-def _say(as_json, facts, line): click.echo(json.dumps(facts, ensure_ascii=False) if as_json else line)
 
 # %% ../../nbs/25_cli/01_course.ipynb #13018cd5
 @course_command.command("init")
 @click.argument("folder", metavar="DIR")
 @click.option("--kit", is_flag=True, help="With the kit's own assignments instead of the two small ones.")
-@_json
-def init_command(folder, kit, as_json):
+def init_command(folder, kit):
     """Create a course in DIR: roster.csv, settings.toml with due dates, and two small assignments, or with --kit the bundled ones."""
     from treekit.classroom.course_template import create_course
     course = create_course(Path(folder), kit)
@@ -74,27 +72,23 @@ def init_command(folder, kit, as_json):
     steps = [f"{shown}: a course with {len(course.students())} sample students and the assignments {', '.join(names)}", "",
              f"cd {shown}", "edit roster.csv (a line for each student) and settings.toml (due dates)", "treekit course check",
              f"treekit course release {names[0]}"]
-    _say(as_json, dict(course=str(folder), assignments=names), "\n".join(steps))
+    click.echo("\n".join(steps))
 
 # %% ../../nbs/25_cli/01_course.ipynb #4ac8abc3
 @course_command.command("check")
 @click.argument("assignments", nargs=-1, metavar="[ASSIGNMENT]...")
-@_folder
 @_sources
 @_sandbox
-@_json
-def check_command(assignments, course, sources, sandbox, as_json):
+def check_command(assignments, sources, sandbox):
     """Try out everything before the term: folder, roster, due dates, sandbox, and each assignment from release to grade.
 
     Without names it checks the assignments that have a due date. Exit code 1 if something fails.
     """
-    from dataclasses import asdict
     from treekit.classroom.course_check import course_checks
     found = []
-    for check in course_checks(_course(course, sources), list(assignments) or None, sandbox):
+    for check in course_checks(_course(sources), list(assignments) or None, sandbox):
         found.append(check)
-        if not as_json: click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.what}: {check.detail}")
-    if as_json: click.echo(json.dumps([asdict(check) for check in found], ensure_ascii=False))
+        click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.what}: {check.detail}")
     sys.exit(0 if all(check.ok for check in found) else 1)
 
 # %% ../../nbs/25_cli/01_course.ipynb #85ad4b99
@@ -103,20 +97,16 @@ def check_command(assignments, course, sources, sandbox, as_json):
 @_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Students at a time.  [default: one per core]")
 @click.option("--prepare", is_flag=True, help="Only generate the students' corpora, about half of the time; hand out nothing.")
-def release_command(assignment, course, sources, as_json, students, jobs, prepare):
+def release_command(assignment, sources, students, jobs, prepare):
     """Make a folder for each student, with its own corpus, and the answer keys for the teacher; refuse if anything leaks."""
     from treekit.classroom.release import prepare_worlds, release_assignment
-    chosen = _course(course, sources, assignment)
+    chosen = _course(sources, assignment)
     at = chosen, assignment, _chosen(chosen, students), jobs or os.cpu_count() or 1
     if prepare:
-        made = prepare_worlds(*at, progress=not as_json)
-        return _say(as_json, dict(assignment=assignment, prepared=len(made)), f"{len(made)} corpora prepared; nothing is released yet")
-    made = release_assignment(*at, progress=not as_json)
-    _say(
-        as_json,
-        dict(assignment=assignment, released=len(made)),
-        f"{_number(len(made), 'folder')} in {os.path.relpath(made[0].parent)}; the leak check found nothing",
-    )
+        made = prepare_worlds(*at, progress=True)
+        return click.echo(f"{len(made)} corpora prepared; nothing is released yet")
+    made = release_assignment(*at, progress=True)
+    click.echo(f"{_number(len(made), 'folder')} in {os.path.relpath(made[0].parent)}; the leak check found nothing")
 
 # %% ../../nbs/25_cli/01_course.ipynb #4a8dd62a
 @course_command.command("collect")
@@ -124,15 +114,15 @@ def release_command(assignment, course, sources, as_json, students, jobs, prepar
 @click.argument("inbox")
 @click.option("--received", type=click.DateTime(["%Y-%m-%dT%H:%M:%S%z", "%Y-%m-%dT%H:%M%z"]), metavar="TIME",
               help="When all of them were handed in: 2026-12-04T23:00+01:00.  [default: the files' times]")
-def collect_command(assignment, course, sources, as_json, inbox, received):
+def collect_command(assignment, sources, inbox, received):
     """Take in the notebooks of the folder INBOX: ID.ipynb, ID/….ipynb, or a zip with one notebook; also by the names that Canvas, Moodle
     and Blackboard give.
 
     Each file that isn't taken is named with the reason, and the exit code is 1.
     """
     from treekit.classroom.collect import collect_from
-    new, refused = collect_from(_course(course, sources, assignment), assignment, Path(inbox), received and received.timestamp())
-    _say(as_json, dict(new=new, refused=refused), "\n".join([f"{len(new)} new", *(f"refused: {r}" for r in refused)]))
+    new, refused = collect_from(_course(sources, assignment), assignment, Path(inbox), received and received.timestamp())
+    click.echo("\n".join([f"{len(new)} new", *(f"refused: {r}" for r in refused)]))
     sys.exit(1 if refused else 0)
 
 # %% ../../nbs/25_cli/01_course.ipynb #d12d08e6
@@ -141,30 +131,23 @@ def collect_command(assignment, course, sources, as_json, inbox, received):
 @_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Submissions at a time.  [default: one per core]")
 @_sandbox
-@click.option("--memory", type=click.IntRange(64), default=1024, show_default=True, metavar="MB", help="For one submission.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="S", help="For one call of a hidden test.")
-@click.option("--submission-seconds", "whole", type=click.FloatRange(1), default=120.0, show_default=True, metavar="S",
-              help="For all of a submission.")
 @click.option("--all-attempts", is_flag=True, help="Grade each attempt in turn, not only the last.")
 @click.option("--force", is_flag=True, help="Grade what is graded already, too.")
-def grade_command(assignment, course, sources, as_json, students, jobs, sandbox, memory, seconds, whole, all_attempts, force):
+def grade_command(assignment, sources, students, jobs, sandbox, seconds, all_attempts, force):
     """Grade submissions in parallel, each in a sandbox. Kill it and run it again to go on."""
     from treekit.classroom.grading import grade_assignment
     from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox
-    chosen = _course(course, sources, assignment)
+    chosen = _course(sources, assignment)
     names, sandbox = _chosen(chosen, students), choose_sandbox(sandbox)
     if sandbox.startswith("plain"): click.echo(f"warning: {sandbox}: {SANDBOXES[sandbox]}", err=True)
-    limits = Limits(memory=memory, call=seconds, submission=whole)
+    limits = Limits(call=seconds)
     handed_in = [s for s in names if chosen.attempts(assignment, s)]
-    if not handed_in: return _say(as_json, dict(graded=0), f"no submission: run `treekit course collect {assignment} INBOX` first")
-    made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force, all_attempts, progress=not as_json)
+    if not handed_in: return click.echo(f"no submission: run `treekit course collect {assignment} INBOX` first")
+    made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force, all_attempts, progress=True)
     new = {g["student"] for g in made}
-    _say(
-        as_json,
-        dict(graded=len(made), sandbox=sandbox, leaves_open=SANDBOXES[sandbox], banned=[g["student"] for g in made if g.get("banned")]),
-        "\n".join([f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission",
-                   f"sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_notes(made)]),
-    )
+    click.echo(f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission")
+    click.echo("\n".join([f"sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_notes(made)]))
 
 _ENDED = dict.fromkeys(("ended", "too slow", "too long", "no reply"))  # reasons of a failed test that no wrong value explains
 
@@ -189,16 +172,16 @@ def _notes(grades):
 @click.option("--exercise", metavar="ID", help="Exercise of the text.")
 @click.option("--points", type=float, metavar="N", help="From 0 to the exercise's points.")
 @click.option("--remark", default="", metavar="TEXT", help="Shown in the feedback.")
-def mark_command(assignment, course, sources, as_json, sheet, texts, student, exercise, points, remark):
+def mark_command(assignment, sources, sheet, texts, student, exercise, points, remark):
     """Grade the texts. Without options: validate the sheet and list what is still to be read."""
     from treekit.classroom.marking import check_marks, mark_text, write_sheet
     from treekit.config import UsageError
     from treekit.utils.sanitize import printable
-    chosen, one = _course(course, sources, assignment), (student, exercise, points)
+    chosen, one = _course(sources, assignment), (student, exercise, points)
     if any(v is not None for v in one):
         if None in one: raise UsageError("one grade needs --student, --exercise and --points")
         text = mark_text(chosen, assignment, student, exercise, points, remark)
-        return _say(as_json, dict(student=student, exercise=exercise, points=points), f"{student}, {exercise}: {points:g} of {text.of:g}")
+        return click.echo(f"{student}, {exercise}: {points:g} of {text.of:g}")
     if sheet: write_sheet(chosen, assignment)
     found = check_marks(chosen, assignment)
     unread = [t for t in found if t.points is None]
@@ -210,30 +193,29 @@ def mark_command(assignment, course, sources, as_json, sheet, texts, student, ex
     for t in unread:
         lines.append(f"{t.student}, {t.exercise}, of {t.of:g}")
         if texts: lines += [f"    {printable(line)}" for line in t.text.splitlines()]
-    _say(as_json, [dict(student=t.student, exercise=t.exercise, of=t.of, points=t.points) for t in found], "\n".join(lines))
+    click.echo("\n".join(lines))
 
 # %% ../../nbs/25_cli/01_course.ipynb #0b9e2979
 @course_command.command("feedback")
 @_common
-def feedback_command(assignment, course, sources, as_json):
+def feedback_command(assignment, sources):
     """Write feedback/ASSIGNMENT/ID.html for everybody who has a grade."""
     from treekit.classroom.course import course_settings
     from treekit.classroom.feedback import write_feedback
-    chosen = _course(course, sources, assignment)
+    chosen = _course(sources, assignment)
     pages = write_feedback(chosen, assignment, course_settings(assignment, chosen.sources).title)
-    if not pages: return _say(as_json, dict(pages=0), f"no page: nothing is graded yet, run `treekit course grade {assignment}` first")
-    _say(as_json, dict(pages=len(pages)), f"{_number(len(pages), 'page')} in {os.path.relpath(Path(course, 'feedback', assignment))}")
+    if not pages: return click.echo(f"no page: nothing is graded yet, run `treekit course grade {assignment}` first")
+    click.echo(f"{_number(len(pages), 'page')} in {os.path.relpath(chosen.folder / 'feedback' / assignment)}")
 
 # %% ../../nbs/25_cli/01_course.ipynb #06d88471
 @course_command.command("export")
 @_common
 @click.option("--out", metavar="FILE", help="Where to.  [default: the terminal]")
-def export_command(assignment, course, sources, as_json, out):
+def export_command(assignment, sources, out):
     """The grades as CSV."""
-    from treekit.classroom.gradebook import export_csv, export_rows
+    from treekit.classroom.gradebook import export_csv
     from treekit.utils.atomic_write import write_whole
-    chosen = _course(course, sources, assignment)
-    if as_json: return click.echo(json.dumps(export_rows(chosen, assignment)))
+    chosen = _course(sources, assignment)
     text = export_csv(chosen, assignment)
     if out: write_whole(Path(out), text, private=True)
     else: click.echo(text, nl=False)
@@ -241,24 +223,23 @@ def export_command(assignment, course, sources, as_json, out):
 @course_command.command("export-nbgrader")
 @_common
 @click.argument("folder", metavar="DIR")
-def export_nbgrader_command(assignment, course, sources, as_json, folder):
+def export_nbgrader_command(assignment, sources, folder):
     """Write an assignment into DIR/source, for a course that nbgrader releases and grades.
 
     Refused if nbgrader would give other points. nbgrader grades without isolation: a student's code can read the expected values.
     """
     from treekit.classroom.nbgrader_export import export_nbgrader
-    made = export_nbgrader(_course(course, sources, assignment), assignment, Path(folder))
+    made = export_nbgrader(_course(sources, assignment), assignment, Path(folder))
     where = os.path.relpath(made[0].parent)
-    _say(as_json, dict(files=[p.name for p in made]), f"{len(made)} files in {where}; nbgrader gives the same points")
+    click.echo(f"{len(made)} files in {where}; nbgrader gives the same points")
 
 # %% ../../nbs/25_cli/01_course.ipynb #fec67984
 @course_command.command("status")
 @_common
-def status_command(assignment, course, sources, as_json):
+def status_command(assignment, sources):
     """Who has handed in, and what was graded."""
     from treekit.classroom.gradebook import status_rows
-    rows = status_rows(_course(course, sources, assignment), assignment)
-    if as_json: return click.echo(json.dumps(rows))
+    rows = status_rows(_course(sources, assignment), assignment)
     for r in rows:
         points = "" if r["points"] is None else f"{r['points']:g} points"
         released = "released" if r["released"] else "not released"

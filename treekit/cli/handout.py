@@ -17,8 +17,7 @@ from ..config import UsageError
 @click.command("folder", hidden=True)
 @click.argument("folder", metavar="DIR")
 @click.option("--assignments", metavar="DIR", help="Assignments with their solutions, for who grades.  [default: as students get them]")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def init_folder_command(folder, assignments, as_json):
+def init_folder_command(folder, assignments):
     """Write a working folder DIR: the bundled notebooks and profiles, to run and to change.
 
     \b
@@ -31,8 +30,8 @@ def init_folder_command(folder, assignments, as_json):
     """
     from treekit.utils.scaffold import create
     made = create(folder, assignments)
-    facts = dict(folder=str(folder), files=sum(p.is_file() for p in made.rglob("*")))
-    click.echo(json.dumps(facts) if as_json else f"{os.path.relpath(made)}: {facts['files']} files; go there, and run treekit")
+    files = sum(p.is_file() for p in made.rglob("*"))
+    click.echo(f"{os.path.relpath(made)}: {files} files; go there, and run treekit")
 
 # %% ../../nbs/25_cli/02_handout.ipynb #570dddbc
 class _Init(click.Group):
@@ -60,8 +59,7 @@ init_command.add_command(init_folder_command)
 @click.argument("name")
 @click.argument("folder", required=False, metavar="[DIR]")
 @click.option("--label", default="", metavar="LABEL", help="As the paper prints its method.  [default: the name with a capital letter]")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def init_paper_command(name, folder, label, as_json):
+def init_paper_command(name, folder, label):
     """Write a package NAME for a paper of your own: it works unchanged, and is found once it is installed.
 
     \b
@@ -74,8 +72,7 @@ def init_paper_command(name, folder, label, as_json):
     made = create_paper(name, folder, label)
     files = sum(p.is_file() for p in made.rglob("*"))
     where = os.path.relpath(made)
-    told = f"{where}: {files} files; python -m pip install -e {where}, then treekit list {name}"
-    click.echo(json.dumps(dict(folder=str(folder or name), files=files)) if as_json else told)
+    click.echo(f"{where}: {files} files; python -m pip install -e {where}, then treekit list {name}")
 
 # %% ../../nbs/25_cli/02_handout.ipynb #d91c36a7
 @click.command("pack")
@@ -85,13 +82,12 @@ def init_paper_command(name, folder, label, as_json):
 @click.option("--only", "questions", metavar="IDS|FILE|N",
               help="Only these questions: ids with commas, a file with one id per line, or a number per dataset.")
 @click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.")
-@click.option("--seed", type=int, metavar="SEED", help="Which questions, as they were run.")
 @click.option("--data", metavar="SOURCE", help="Questions: as they were run.")
 @click.option("--model", metavar="NAME", help="The model, as it was run.")
 @click.option("--endpoint", metavar="URL", help="Its server, as it was run.")
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, as it was run.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def pack_command(file, what, profile, questions, n, seed, data, model, endpoint, sets, as_json):
+def pack_command(file, what, profile, questions, n, data, model, endpoint, sets, as_json):
     """Write the calls of a run into FILE, to replay it elsewhere without an API key.
 
     \b
@@ -105,7 +101,7 @@ def pack_command(file, what, profile, questions, n, seed, data, model, endpoint,
     if questions and not what: raise UsageError("--only goes with artefacts: treekit cassette pack FILE PAPER/ARTEFACT --only …")
     from treekit.artefacts.cassette_packing import pack_run
     from treekit.artefacts.catalog import assigned, settled
-    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data)
+    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data)
     given = {k: v for k, v in given.items() if v is not None}
     facts = pack_run(Path(file), what, profile, questions or "", given, others)
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")

@@ -37,8 +37,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
                     explore="Walk through a run's trees in the browser"),
     "Share": dict(report="One archive: cassette, tables, README", verify="Replay an archive, and compare its tables",
                   cassette="Pack a run's calls, and replay them", export="Write runs as open data"),
-    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million",
-                 store="Batches that are under way"),
+    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
@@ -128,7 +127,7 @@ def main():
               "and in a dry run, else 1]")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, force, as_json):
+def reproduce(what, profiles, n, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, force, as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b
@@ -143,7 +142,7 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     numbers. The executed notebooks are saved under .treekit/runs. A run can be killed at any time and started again: saved answers
     are reused. Artefacts with unchanged inputs are not run again, and are listed as unchanged.
 
-    A run with other settings than the profile's (--n, --seed, --set, --model, --data) is written to a separate folder, which the last line
+    A run with other settings than the profile's (--n, --set, --model, --data) is written to a separate folder, which the last line
     names; `treekit claims --out DIR` and `treekit list --profile NAME` read it. The results in figures/offline, which come with the
     clone, are written by the default settings, or with --commit.
 
@@ -154,12 +153,12 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
     if dry_run:
-        more = dict(seed=seed, data=source(data), model=model, endpoint=endpoint)
+        more = dict(seed=None, data=source(data), model=model, endpoint=endpoint)
         sets = assigned(sets) | {k: str(v) for k, v in more.items() if v is not None}
         return _dry_run(what, profiles, sets, n, jobs, out, force, as_json)
     if len(profiles) > 1: raise UsageError("several --profile go with --dry-run only")
     profile = profiles[0] if profiles else "offline"
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     from treekit.artefacts.estimate import before_paying
     from treekit.artefacts.reproduce import reproduce_all
     _ready(what, profile, sets, given["data"], given["budget"])
@@ -245,7 +244,7 @@ class _MethodOption(click.Option):
               help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
 @profile_options
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")
-def ask(question, named, passages, profile, n, seed, data, budget, model, endpoint, sets, as_json):
+def ask(question, named, passages, profile, n, data, budget, model, endpoint, sets, as_json):
     """Answer one QUESTION and show the tree behind it, with its evidence.
 
     \b
@@ -259,7 +258,7 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     """
     from treekit.cli.ask import answer
     wanted = assigned(sets)
-    given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
+    given, others = settled(profile, wanted, model, endpoint, seed=None, data=data, budget=budget)
     p = profile_of(profile, given, others)
     chosen, dataset = _method(named, wanted, p.data)
     if not p.offline:
@@ -400,7 +399,7 @@ def _show_claims(verdicts, as_json):
 @click.option("--sample", type=click.IntRange(1), default=60, show_default=True, metavar="N",
               help="Questions per dataset to count on, at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample, as_json):
+def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_json):
     """Calls, tokens and money that a reproduction would take, before anything is spent.
 
     \b
@@ -411,7 +410,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
     uses as many questions as in a run.
     """
-    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     p = profile_of(profile, given, wanted)
     _hub_notice(p)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
@@ -420,8 +419,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
     facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
-                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total(),
-                 batch=found.plan and found.plan.record())
+                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
     click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join([*shown, *filter(None, [warning])]))
 
 # %% ../../nbs/25_cli/09_main.ipynb #a7c6eea7
@@ -440,7 +438,7 @@ def cassette():
 @profile_options
 @click.option("--out", metavar="DIR", help="Where tables and figures go.  [default: as reproduce]")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, out, as_json):
+def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_json):
     """Run artefacts from the cassette FILE: no key, no network, the same bytes in the tables.
 
     \b
@@ -450,7 +448,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     from treekit.utils.sealed_process import sealed
     from treekit.experiments.cassettes import replay_settings
     if not Path(file).is_file(): absent("cassette", file)
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
@@ -502,10 +500,9 @@ from .export import export_runs_command
 from .report import report_command, verify_command
 from .requirements import requirements_command
 from .train import train_command
-from .store import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, course_command,
-       init_command, store_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
+       init_command, bulk_command, corpus_command, train_command, compare_command, trust_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
 

@@ -31,7 +31,6 @@ def profile_options(
     for option in reversed([
         profile,
         click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
-        click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
         click.option("--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=Budget(), metavar="DOLLARS",
                      help="Most that this command may spend, over all its jobs: what a call can cost at most is set aside before it is "
@@ -47,7 +46,7 @@ def profile_options(
 # %% ../../nbs/25_cli/00_options.ipynb #27d8e5c5
 def profile_of(
     profile: str,  # its name
-    given: dict,  # options: n, seed, data, budget
+    given: dict,  # options: n, data, budget
     sets: dict,  # settings; those of a profile are used
 ) -> Profile:
     "Profile with the options and settings of a command."

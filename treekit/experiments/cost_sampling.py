@@ -17,7 +17,6 @@ from ..config import Profile, RunOptions, load_profile
 from ..core.prompts import Completion, Request, ScoringUnsupported, canonical_endpoint
 from ..llm.openai_client import scores_texts
 from ..store.run_store import Store
-from .prompt_cache import PrefixCaches
 from .execution import execute
 from .planning import models_of, open_store, plan_run
 from .prompts import templates_of
@@ -135,15 +134,14 @@ def noted_calls(
     trace: Any,  # a `Trace`
     store: Store,  # contains the calls
     model: str,  # the answering model, since scores have no reply with its name
-    caches: PrefixCaches | None = None,  # earlier prompts; the trace's prompts are added
-) -> list[dict]:  # key, model, prompt, most (longest reply), tokens_in, tokens_out, carried, known, level
+) -> list[dict]:  # key, model, prompt, most (longest reply), tokens_in, tokens_out, carried, level
     "Records of a trace's calls, in the order of its nodes."
     levels = {key: max(1, node.depth) for node in reversed(trace.nodes) for key in node.calls}
     keys = list(dict.fromkeys(key for node in trace.nodes for key in node.calls))
     completions, requests = store.calls(keys), store.requests(keys)
     lines = {}  # lines of each reply that are long enough not to match by chance
     for key, c in completions.items(): lines[key] = [t for line in c.text.splitlines() if len(t := line.strip()) >= _LINE]
-    texts, known, rows = {}, _known(keys, levels, completions, requests, model, caches), []
+    texts, rows = {}, []
     for key in keys:
         c = completions[key]
         who, prompt, most = _asked_of(c, model)
@@ -153,20 +151,12 @@ def noted_calls(
             replaced = [(prompt, said) for prompt, said in others if prompt]  # a trained model of the kit has the replies of the run
             texts[name] = carried("\n".join(m["content"] for m in messages), replaced)
         rows.append(dict(key=key[:20], model=who, prompt=prompt, most=int(most), tokens_in=c.tokens_in, tokens_out=c.tokens_out,
-                         carried=texts[name], known=round(known.get(name, 0.0) * c.tokens_in), level=levels[key]))
+                         carried=texts[name], level=levels[key]))
     return rows
 
 def _asked_of(completion, model):
     "Model, prompt and maximum tokens of a call, from a `SubstituteClient`'s reply; a score has no reply."
     return completion.model.rsplit("|", 2) if completion.model.count("|") > 1 else (model, "", "0")
-
-def _known(keys, levels, completions, requests, model, caches):
-    "Cacheable share of each request, in the order of the calls."
-    found = {}
-    for key in sorted(keys, key=levels.get) if caches else ():
-        name, messages = requests[key]
-        if name not in found: found[name] = caches.read(_asked_of(completions[key], model)[0], messages)
-    return found
 
 # %% ../../nbs/14_experiments/16_cost_sampling.ipynb #972116f4
 def _cells(plan, methods, questions):
@@ -178,18 +168,18 @@ def _cells(plan, methods, questions):
         if job.index and job.index not in cell["indices"]: cell["indices"].append(job.index)
     return found
 
-def _sampled(row, store, model, caches):
+def _sampled(row, store, model):
     "Cost of a question, with its calls."
-    u, asked = row.usage, noted_calls(row.trace, store, model, caches)
+    u, asked = row.usage, noted_calls(row.trace, store, model)
     return dict(calls=u.calls, tokens_in=u.tokens_in, tokens_out=u.tokens_out, asked=asked, error=row.error)
 
 # %% ../../nbs/14_experiments/16_cost_sampling.ipynb #f6502735
 def _index_calls(keys, store, model):
     "Calls of the indices by key."
     from treekit.core.method import Trace
-    found, caches = {key: store.get_prediction(key) for key in keys}, PrefixCaches()
+    found = {key: store.get_prediction(key) for key in keys}
     return {key: dict(calls=made["usage"]["calls"], tokens_in=made["usage"]["tokens_in"], tokens_out=made["usage"]["tokens_out"],
-                           asked=noted_calls(Trace.from_json(made["trace"]), store, model, caches)) for key, made in found.items() if made}
+                           asked=noted_calls(Trace.from_json(made["trace"]), store, model)) for key, made in found.items() if made}
 
 def _filled(results, questions, picked, profile):
     """Results of all questions. An unsampled question has the row of a sampled one, without its answer, and that one's passages,
@@ -255,10 +245,9 @@ def sample_costs(
     results, picked = _asked(methods, questions, cheap, corpora, own)
     whole, asked = cells(questions, profile), cells({d: [qs[i] for i in picked[d]] for d, qs in questions.items()}, cheap)
     if failed := results.failures: print(f"{len(failed)} of {len(results.rows)} failed, the first with: {failed[0].error}")
-    caches = {cell: PrefixCaches() for cell in whole}
     for row in results.rows:
         cell = row.method, row.dataset
-        whole[cell].setdefault("sample", []).append(_sampled(row, store, models.model, caches[cell]))
+        whole[cell].setdefault("sample", []).append(_sampled(row, store, models.model))
     for cell, made in whole.items():
         made |= dict(places=picked[cell[1]], indices=len(made["indices"]), index=_index_calls(asked[cell]["indices"], store, models.model))
     write_whole(Path(options.sample_dir, f"{uuid.uuid4().hex}.json"), json.dumps(dict(model=models.model, cells=list(whole.values()))))

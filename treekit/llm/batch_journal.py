@@ -32,7 +32,7 @@ class SentBatch(NamedTuple):
     path: str  # of its requests: /chat/completions or /completions
     requests: int
     tokens: int  # of their prompts, estimated
-    state: str  # made, posted, sent, ended or void; given up: by command, so that nobody waits for it
+    state: str  # made, posted, sent, ended or void
     owner: str  # identity of the process that sends it
     file: str  # the server's ID of the uploaded requests
     id: str  # the server's ID of the batch
@@ -135,16 +135,7 @@ class Journal:
         "End a batch: all of its requests count as failed and may be sent again."
         self.end(name, [line.rpartition("-")[0] for line in self.lines(name)])
 
-    def give_up(self, name: str):
-        "Record that nobody waits for a batch any more. Its requests count as failed, and are not sent again."
-        with self._transaction() as db: db.execute("UPDATE batches SET state = 'given up' WHERE name = ?", (name,))
-
     # queries
-
-    def open_batches(self) -> list[SentBatch]:
-        "Batches that are not over, and those that were given up; the oldest first."
-        rows = self._query("SELECT * FROM batches WHERE state IN ('made', 'posted', 'sent', 'given up') ORDER BY made")
-        return [SentBatch(*row) for row in rows]
 
     def batch(self, name: str) -> SentBatch:
         "A batch by its name."
@@ -174,16 +165,6 @@ class Journal:
         key, _, attempt = line.rpartition("-")
         sql = "SELECT ended - sent FROM batches JOIN requests ON batch = name WHERE key = ? AND attempt = ?"
         return max(0.0, self._query(sql, key, int(attempt))[0][0])
-
-    def waiting(self, endpoint: str, model: str) -> int:  # tokens
-        "Tokens in a model's queue, of all processes that use this journal."
-        sql = "SELECT TOTAL(tokens) FROM batches WHERE endpoint = ? AND model = ? AND state IN ('made', 'posted', 'sent')"
-        return int(self._query(sql, endpoint, model)[0][0])
-
-    def hours(self, endpoint: str, model: str) -> list[float]:  # sorted
-        "Durations of a model's past batches."
-        sql = "SELECT (ended - sent) / 3600 FROM batches WHERE endpoint = ? AND model = ? AND state = 'ended' AND sent > 0 ORDER BY 1"
-        return [h for h, in self._query(sql, endpoint, model)]
 
 # %% ../../nbs/05_llm/03_batch_journal.ipynb #53cc13d7
 def journal_path() -> str:
