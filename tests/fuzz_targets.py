@@ -307,7 +307,6 @@ DROP TABLE calls; CREATE VIEW calls AS WITH RECURSIVE c(x) AS (SELECT 1 UNION AL
 DROP TABLE about; CREATE VIEW about AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS name, 1 AS value FROM c
 ALTER TABLE calls ADD COLUMN more TEXT
 ALTER TABLE calls RENAME COLUMN completion TO said
-DROP TABLE leases
 DROP TABLE requests
 CREATE TABLE own (x); CREATE INDEX i ON calls(tokens_in)
 CREATE TABLE big AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 3000) SELECT x FROM c
@@ -343,8 +342,7 @@ UPDATE predictions SET trace = NULL
 UPDATE ledger SET outcome = 'x', paid = 'much'
 UPDATE ledger SET paid = -9e999, key = NULL
 UPDATE about SET value = 'no JSON'
-INSERT INTO about VALUES (NULL, NULL)
-INSERT INTO leases VALUES ('k', 'somebody', 1e18)""".split("\n")
+INSERT INTO about VALUES (NULL, NULL)""".split("\n")
 
 
 @functools.cache

@@ -204,7 +204,7 @@ def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
     "The test above can fail: inside a function, and through a string that names a module or a function of one."
     bad = tmp_path / "llm.py"
     bad.write_text("def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.extractive.client:main'\n"
-                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import PRESETS\n")
+                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import PERFECT\n")
     found = [(line, complaint("treekit.core.prompts", other)) for line, other in imports(bad, "treekit.core.prompts")]
     offline = f"only training and {', '.join(sorted(OFFLINE))} name the models without an API key"
     assert sorted(found) == [(2, "papers.toq is above core"), (4, offline), (5, "papers.toq is above core"), (6, offline)]
@@ -335,3 +335,19 @@ def test_artefacts_are_run_by_reproduce_alone():
     "nbdev-test leaves out a folder with a `.notest` in it, though not the folders below: without one it would run every table."
     folders = {p.parent for p in (ROOT / "nbs" / "reproduce").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
     assert folders and [f.name for f in sorted(folders) if not (f / ".notest").is_file()] == []
+
+
+def test_settings_commands_and_options_may_only_become_fewer():
+    "Aims: 20 settings, 25 commands, 100 options. A number rises only here, in the commit that needs it."
+    import click
+    from dataclasses import fields
+    from treekit.cli.main import main
+    from treekit.config import Profile
+
+    def commands(command):
+        inner = getattr(command, "commands", {}).values()
+        return [found for one in inner for found in commands(one)] or [command]
+
+    every = commands(main)
+    options = [p for command in every for p in command.params if isinstance(p, click.Option)]
+    assert (len(fields(Profile)) - 1 <= 35, len(every) <= 33, len(options) <= 137) == (True, True, True)

@@ -621,7 +621,8 @@ def test_saved_claims_are_read_back_and_shown_where_a_clone_has_no_scores(tmp_pa
     from treekit.config import kit_path
     from treekit.figures.claims_page import CLAIM_SOURCES, claim_line, claims_of_run, save_claims, saved_claims, source_of_claims
     folder = kit_path("figures", "offline")
-    made = [replace(v, outcome="supported", difference=1.0, p=.01, n=7) if v.claim.id == "toq-01" else v for v in judge_claims(folder, "toq")]
+    one = dict(outcome="supported", difference=1.0, p=.01, n=7)
+    made = [replace(v, **one) if v.claim.id == "toq-01" else v for v in judge_claims(folder, "toq")]
     save_claims(made, tmp_path / "toq", "x")
     made = saved_claims(tmp_path, "toq")
     assert [v.outcome for v in made].count("supported") == 1 and len(made) == len(load_claims("toq"))

@@ -17,10 +17,10 @@ def handed(course, assignment, student):
     source = source_of_assignment(course, assignment)
     files, key, closed = made_for(course, assignment, student)
     world = json.loads(files["world.json"])
-    shares = [share_answered(source, key["seed"], world, closed, c) for c in ("", "small")]
+    share = share_answered(source, key["seed"], world, closed)
     asked = [q["question"] for q in world["questions"] + closed]
     assert len(set(asked)) == len(asked) == sum(map(sum, source.settings.world["take"].values()))
-    return key, asked, shares
+    return key, asked, share
 
 
 def tally(course, assignment, students=STUDENTS):
@@ -30,11 +30,10 @@ def tally(course, assignment, students=STUDENTS):
     assert len({json.dumps(k) for k in keys}) == len(students), "two answer keys are equal"
     own = {e: len({dict(k)[e] for k in keys}) for e, _ in keys[0]}
     questions = [q for _, asked, _ in made for q in asked]
-    shares, small = zip(*(found for _, _, found in made))
+    shares = [found for _, _, found in made]
     assert max(shares) - min(shares) <= 2, f"{assignment}: the reference answers {min(shares):.1f} to {max(shares):.1f} percent"
     said = (f"{assignment}: {len(students)} keys, all different; different answers to each exercise: {own}; "
-            f"{len(set(questions))} of {len(questions)} questions; the reference answers {min(shares):.1f} to {max(shares):.1f} percent, "
-            f"a small reader {min(small):.1f} to {max(small):.1f}")
+            f"{len(set(questions))} of {len(questions)} questions; the reference answers {min(shares):.1f} to {max(shares):.1f} percent")
     print(said)
     return own, questions
 

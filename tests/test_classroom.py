@@ -270,7 +270,8 @@ def test_a_small_mistake_is_one():
 def test_a_killed_release_leaves_no_process_and_the_next_one_no_folder(released, tmp_path, kind):
     c = copy_of(released, tmp_path)
     shutil.rmtree(c.folder / "private" / "worlds", ignore_errors=True)
-    command = [sys.executable, "-m", "treekit", "course", "--course", str(c.folder), "release", A, "--jobs", "2", "--sources", str(c.sources)]
+    words = "course", "--course", str(c.folder), "release", A, "--jobs", "2", "--sources", str(c.sources)
+    command = [sys.executable, "-m", "treekit", *words]
     first, until = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT), time.monotonic() + 60
     children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
     while time.monotonic() < until and first.poll() is None and len(children.read_text().split()) < 3: time.sleep(0.01)

@@ -105,10 +105,7 @@ def test_help_teaches_by_example(command):
         (["reproduce", "--set", "search_scop=own"], "'search_scope'"),
         (["reproduce", "--set", "pool"], "FIELD=VALUE"),
         (["reproduce", "--set", "quetions=2"], "'questions'"),
-        (["reproduce", "--set", "ability=huge"], "'huge'"),
-        (["reproduce", "--set", "reading=two"], "'reading'"),
-        (["reproduce", "--set", "reading=2"], "from 0 to 1"),
-        (["estimate", "--set", "reading=two"], "'reading'"),
+        (["reproduce", "--set", "ability=small"], "'ability'"),
         (["reproduce", "--profile", "openai"], "OPENAI_API_KEY"),
         (["list", "tok"], "'toq'"),
         (["ask", "who?", "--method", "treerar"], "'treerare'"),
@@ -180,14 +177,6 @@ def test_out_data_n_and_notebook_parameters(clone):
     page = (clone / "here/treerare/table1.md").read_text()
     assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set search\\_scope=own" in page
     assert "Set: questions=3, search\\_scope=own." in page
-
-
-@pytest.mark.slow
-def test_an_ability_that_is_set_stands_in_all_that_is_shown(clone):
-    assert inside("reproduce", "--out", "here", "--set", "ability=perfect", "--set", "reading=.8", cwd=clone)[0] == 0
-    page, name = (clone / "here/treerare/table1.md").read_text(), "simulated (perfect with reading=0.8"
-    assert f"Model: {name})." in page and f"| {name}, offline) | zero-shot |" in page and "--set 'ability=perfect, reading=.8'" in page
-    assert f"{name})" in (clone / "here/treerare/table1.csv").read_text()
 
 
 def test_a_parameter_that_the_notebook_does_not_declare(clone):

@@ -12,7 +12,6 @@ from fastcore.docments import docments
 import tutorials
 from treekit.cli.main import main
 from treekit.config import Profile, UsageError
-from treekit.models.simulated.ability import PARAMETERS
 from treekit.papers.registry import method, method_names
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,9 +69,9 @@ def test_commands_in_the_prose_exist():
 
 
 def test_settings_in_the_prose_exist():
-    "Every `--set NAME=` of the prose is a setting, a parameter of the model, or a field of a method."
+    "Every `--set NAME=` of the prose is a setting or a field of a method."
     of_methods = {f.name for c in classes() if hasattr(c, "__dataclass_fields__") for f in fields(c)}
-    known = {f.name for f in fields(Profile)} | set(PARAMETERS) | of_methods | {"NAME", "FIELD"}
+    known = {f.name for f in fields(Profile)} | of_methods | {"NAME", "FIELD"}
     used = {name for page in PROSE for name in re.findall(r"--set \"?(\w+)=", page.read_text(encoding="utf-8"))}
     assert used - known == set()
 
@@ -104,7 +103,8 @@ def built(tmp_path_factory):
     pytest.importorskip("myst_nb", reason="treekit-rag[docs] isn't installed")
     out = tmp_path_factory.mktemp("docs") / "html"
     words = ["-W", "--keep-going", "-q", "-c", str(DOCS), "-d", str(out.parent / "doctrees"), str(ROOT / "nbs"), str(out)]
-    done = subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, env=os.environ | {"https_proxy": "http://127.0.0.1:9"})
+    env = os.environ | {"https_proxy": "http://127.0.0.1:9"}
+    done = subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
     return out
 
@@ -144,12 +144,14 @@ for (const file of ["_static/doctools.js", "_static/language_data.js", "_static/
   if (fs.existsSync(dir + file)) vm.runInContext(fs.readFileSync(dir + file, "utf8"), context);
 const found = {};
 for (const term of JSON.parse(process.argv[2]))
-  found[term] = vm.runInContext(`Search._performSearch(...Search._parseQuery(${JSON.stringify(term)}))`, context).reverse().map(r => r[0]);  // shown from the end
+  found[term] = vm.runInContext(`Search._performSearch(...Search._parseQuery(${JSON.stringify(term)}))`, context)
+    .reverse().map(r => r[0]);  // shown from the end
 console.log(JSON.stringify(found));
 """
 TERMS = {
     "UCT": "docs/explanation/arise", "routing": "docs/explanation/rdr2", "budget": "docs/howto/budget", "P-SCORE": "docs/reference/metrics",
-    "cassette": "docs/explanation/storage", "verdict": "docs/explanation/verdicts_and_claims", "simulated model": "docs/explanation/simulated_model",
+    "cassette": "docs/explanation/storage", "verdict": "docs/explanation/verdicts_and_claims",
+    "simulated model": "docs/explanation/simulated_model",
     "settings": "docs/reference/settings", "navigator": "docs/explanation/searchr", "batch": "docs/howto/batch",
 }
 

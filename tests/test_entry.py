@@ -170,7 +170,7 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
         found = compare_runs(opened, made.run)  # no gold answer, so no score: what changed is the answer
         assert (found.pairs, found.alone, len(found.unjudged), found.changed) == ([], [], 1, [0])
         assert made.row.answer == "nobody" and fork(made.run, 0, name="once more").row.answer == "nobody"
-        assert switch(opened, opened.rows[0].method, settings=dict(ability="perfect")).rows[0].answer
+        assert switch(opened, opened.rows[0].method, settings=dict(search_scope="own")).rows[0].answer
         hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))
         assert RunData(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
     pages.write_text('{"title": "Taphora", "text": "A song."}\n')

@@ -275,7 +275,7 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
     api, name = ExplorerAPI(store, forks=True), runs["rdr2"]
     known = api.get(f"fields/{name}/rdr2")
     assert all(f["meaning"] for f in known["settings"])
-    assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope", "ability"}
+    assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
     price = api.done(api.post(f"price/{name}", change))
     assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]

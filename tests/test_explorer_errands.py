@@ -20,9 +20,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    "A store with TreeRare, whole and without query generation, on twenty questions, of a small model."
+    "A store with TreeRare, whole and without query generation, on twenty questions."
     folder = tmp_path_factory.mktemp("home")
-    profile = load_profile("offline", data="synthetic:100", retriever="bm25s", ability="small")
+    profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
     methods = {"TreeRare": method("treerare"), "w/o QG": configure(method("treerare"), query_generation=False)}
     (folder / "store").mkdir()
     with Store(folder / "store" / "offline.sqlite") as store:
@@ -44,7 +44,7 @@ def ask(home, *words):
 def asked(tmp_path_factory):
     "A folder in which one question was asked, and answered wrongly."
     folder = tmp_path_factory.mktemp("asked")
-    ask(folder, ASKED, "--data", "synthetic:100", "--set", "ability=small", "--set", "retriever=bm25s")
+    ask(folder, ASKED, "--data", "synthetic:100", "--set", "retriever=bm25s")
     return folder
 
 

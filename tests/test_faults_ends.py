@@ -6,12 +6,10 @@ import pytest
 
 from test_run import PROFILE, Read, Scripted, Shelf, go, questions
 from treekit.config import RunOptions
-from treekit.store import single_flight, store_writer
 from treekit.utils.process_identity import own_identity
-from treekit.store.run_store import Store, keys
+from treekit.store.run_store import Store
 from treekit.experiments.resources import LazyRetriever
 from treekit.experiments.run import run
-from workers import asked, chat
 
 HANGING = """
 import signal, sys
@@ -94,53 +92,6 @@ def test_a_run_goes_on_without_its_progress_file(tmp_path, what):
     results = run({"read": Read(steps=20)}, questions(5), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf")},
                   options=RunOptions(Store(), chat, progress=False, command_dir=folder, watch=watch))
     assert not results.failures and len(results.rows) == 5
-
-
-def foreign(stored, question, when):
-    "A lease of another container's, of whose process nothing can be seen."
-    name, = keys(asked(question=question), stored.model, stored.endpoint, stored.defaults)
-    stored.store.connection.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, when))
-    return name
-
-
-@pytest.mark.parametrize("ahead", [0, 1e9, -1e9], ids=["now", "in the future", "long ago"])
-def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(server, tmp_path, monkeypatch, ahead):
-    "A minute, here half a second, whatever the clock of its machine says."
-    monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
-    stored = chat(tmp_path / "s.sqlite", server.url)
-    foreign(stored, "Where?", time.time() + ahead)
-    began = time.monotonic()
-    assert asyncio.run(asyncio.wait_for(stored.complete(asked(question="Where?")), 10))[0].text
-    assert time.monotonic() - began > 0.4 and server.count == 1
-
-
-@pytest.mark.parametrize("behind", [60, 1e5], ids=["a minute", "a day"])
-def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch, behind):
-    "A clock that is far behind takes the lock from no process that lives: its call would be paid twice."
-    monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
-    stored = chat(tmp_path / "s.sqlite", server.url)
-    name = foreign(stored, "Where?", time.time() - behind)
-    def live():
-        for _ in range(8):
-            time.sleep(0.2)
-            stored.store.connection.db.execute("UPDATE leases SET time = time + 1 WHERE key = ?", (name,))
-    alive = threading.Thread(target=live)
-    alive.start()
-    assert asyncio.run(stored.complete(asked(question="Where?")))[0].text
-    assert not alive.is_alive() and server.count == 1
-
-
-def test_a_call_under_way_shows_life(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_writer, "_HEARTBEAT", 0.1)
-    server.script(latency=1.0)
-    stored, times = chat(tmp_path / "s.sqlite", server.url), []
-    async def main():
-        call = asyncio.ensure_future(stored.complete(asked(question="Where?")))
-        while not call.done():
-            times.extend(t for t, in stored.store.query("SELECT time FROM leases"))
-            await asyncio.sleep(0.05)
-        return await call
-    assert asyncio.run(main())[0].text and len(set(times)) > 3 and times == sorted(times)
 
 
 PACKING = """

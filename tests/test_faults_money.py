@@ -1,16 +1,15 @@
 "Blows to the purse: counts of tokens that can't be, redirects, replies that nothing can read, and what an empty reply may cost."
-import asyncio, threading
+import asyncio
 
 import pytest
 
 from commands import inside
 from openai_server import Server
 from test_startup import serve  # noqa: F401 (a fixture)
-from test_run import PROFILE, Read, Scripted, Shelf, questions as toys
-from treekit.config import Profile, RunOptions, load_profile
+from test_run import Read, Shelf, questions as toys
+from treekit.config import Profile, load_profile
 from treekit.core.prompts import CallFailed, count_tokens
-from treekit.store.shared_budget import SharedBudget
-from treekit.llm.prices import BudgetExceeded, Price, BudgetGuard
+from treekit.llm.prices import Price, BudgetGuard
 from treekit.store.run_store import Store
 from treekit.artefacts.environment_check import checks
 from treekit.experiments.resources import LazyRetriever, chat_for
@@ -128,22 +127,6 @@ def test_an_empty_reply_that_was_charged_counts_in_the_progress(server, tmp_path
     assert one.totals.tokens_in == 2  # one for each, as the server says; without its word, the upper bound
 
 
-def test_the_runs_of_one_command_share_its_budget(tmp_path):
-    "Three at once, in three threads: what one sets aside the others can't spend. Before, each read what was left once, at its start."
-    options, said, chats = RunOptions(command_dir=tmp_path, progress=False, budget=0.002), [], [Scripted(latency=0.01) for _ in range(3)]
-    def one(k):
-        try:
-            run({"read": Read()}, toys(60, f"toy{k}"), PROFILE, corpora={f"toy{k}": LazyRetriever(Shelf, "s")},
-                options=options.given(store=Store(), chat=chats[k]))
-        except BudgetExceeded as e: said.append(str(e))
-    threads = [threading.Thread(target=one, args=(k,)) for k in range(3)]
-    for t in threads: t.start()
-    for t in threads: t.join(60)
-    calls = sum(len(c.asked) for c in chats)
-    assert said and calls * (100 * 0.15 + 10 * 0.60) / 1e6 <= 0.002
-    assert SharedBudget(tmp_path / "budget.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
-
-
 def test_a_cancelled_call_counts_as_charged(server, tmp_path):
     "One of several concurrent calls of a question fails, and the others are cancelled, which the server charges all the same."
     server.script(latency=0.4)
@@ -159,12 +142,12 @@ def test_a_cancelled_call_counts_as_charged(server, tmp_path):
     assert most > 0 and (stored.budget.spent, stored.budget.reserved, stored.totals.money) == (pytest.approx(most), 0, pytest.approx(most))
 
 
-def test_who_gives_up_waiting_holds_nobody_up(tmp_path):
-    "The first in the queue is cancelled; who stands behind him is let in when another process has settled."
+def test_who_gives_up_waiting_holds_nobody_up():
+    "The first in the queue is cancelled; who stands behind him is let in when another call has settled."
     async def main():
-        one, two = (BudgetGuard(SharedBudget(tmp_path / "budget.sqlite", 1.0), Price(1, 1, 1)) for _ in range(2))
+        one = BudgetGuard(1.0, Price(1, 1, 1))
         await one.reserve(0.9)
-        first, second = (asyncio.ensure_future(two.reserve(0.5, priority)) for priority in (9, 0))
+        first, second = (asyncio.ensure_future(one.reserve(0.5, priority)) for priority in (9, 0))
         await asyncio.sleep(0.1)
         first.cancel()
         one.settle(0.9, 0.1)

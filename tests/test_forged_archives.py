@@ -100,8 +100,8 @@ def views(path):
 
 
 def test_what_a_cassette_can_say(tmp_path):
-    sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30", reading=".8",
-                ability="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
+    sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30",
+                length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
                 question="Who founded Aldermoor?", max_tokens=512)
     said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="synthetic:1000"), questions=["q 1", "질문"], data="my films",
                        parser="stanza-1.9")

@@ -25,7 +25,7 @@ def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path
 
 
 def counted(path):
-    tables = ("calls", "requests", "predictions", "ledger", "leases")
+    tables = ("calls", "requests", "predictions", "ledger")
     with closing(sqlite3.connect(path)) as other: return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in tables}
 
 
@@ -35,11 +35,11 @@ def asked(store): return run(METHODS, {"musique": load("musique", n=12)}, load_p
 def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
     store = Store(tmp_path / "free.sqlite")
     results = asked(store)
-    assert store.connection.mode == "deferred" and not store.connection.buffer.writes
+    assert store.connection.deferred and not store.connection.buffer.writes
     found = counted(store.path)  # as another process sees it, while this one has the store open
     assert found["predictions"] == len(results.rows) == 24
     assert found["calls"] == found["requests"] == len({k for r in results.rows for n in r.trace.nodes for k in n.calls}) > 0
-    assert found["ledger"] >= found["calls"] and found["leases"] == 0
+    assert found["ledger"] >= found["calls"]
 
 
 def test_the_rows_are_those_of_single_writes(tmp_path, monkeypatch):
@@ -67,7 +67,7 @@ def put(store, i):
 
 def test_what_waits_is_found_and_written_in_groups(tmp_path):
     store = Store(tmp_path / "free.sqlite")
-    store.connection.mode = "deferred"
+    store.connection.deferred = True
     n = _MAX_DEFERRED + 7
     names = [put(store, i) for i in range(n)]
     waiting = len(store.connection.buffer.writes)
@@ -79,16 +79,16 @@ def test_what_waits_is_found_and_written_in_groups(tmp_path):
 
 def test_a_write_that_fails_loses_nothing(tmp_path):
     store = Store(tmp_path / "free.sqlite")
-    store.connection.mode = "deferred"
+    store.connection.deferred = True
     key = put(store, 1)
     def broken(db): raise RuntimeError("no")
-    with pytest.raises(RuntimeError): store.submit(broken).result()
+    with pytest.raises(RuntimeError): store.write(broken)
     assert len(store.connection.buffer.writes) == 1 and store.calls([key])[key].text == "answer 1"
     store.close()
     assert counted(store.path)["calls"] == 1
 
 
-def test_a_model_that_is_paid_still_has_its_own_writer(tmp_path):
+def test_what_a_paid_model_says_is_written_at_once(tmp_path):
     class Paid:
         model, endpoint, defaults = "m", "http://nowhere/v1", {}
     store = Store(tmp_path / "paid.sqlite")
@@ -96,9 +96,7 @@ def test_a_model_that_is_paid_still_has_its_own_writer(tmp_path):
     put(store, 1)
     assert store.connection.buffer.writes
     CachedClient(Paid(), store)  # a second model over the same store
-    assert store.connection.mode == "threaded"
     put(store, 2)
-    store.flush()
     assert counted(store.path)["calls"] == 2 and not store.connection.buffer.writes
 
 
@@ -112,8 +110,7 @@ def test_a_search_that_is_asked_again_gives_a_list_of_its_own():
     assert [len(index.search(["Who founded it?"], k)[0]) for k in (2, 7)] == [2, 7]
 
 
-def test_a_model_beside_that_is_not_instant_leaves_no_lease(tmp_path):
-    "A trained navigator or router shares the store of the simulated model, and its calls are leased."
+def test_a_trained_model_shares_the_store_of_the_simulated_one(tmp_path):
     class Trained:
         model, endpoint, defaults = "navigator", "trained:abc", {}
         async def complete(self, request): return [Completion("a path", 1, 1)]
@@ -122,4 +119,4 @@ def test_a_model_beside_that_is_not_instant_leaves_no_lease(tmp_path):
     CachedClient(SimulatedClient(), store)
     asyncio.run(CachedClient(Trained(), store).complete(ASK(question="Where?")))
     store.flush()
-    assert store.connection.mode == "deferred" and counted(store.path)["calls"] == 1 and counted(store.path)["leases"] == 0
+    assert store.connection.deferred and counted(store.path)["calls"] == 1

@@ -130,8 +130,8 @@ def test_synonyms_are_joined_above_the_threshold_and_numbers_never():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_passages_rank_as_in_the_public_code(seed):
-    """The public code's `rank_docs` in other words: dense matrices of passages by facts and facts by phrases, and the walk's equation solved.
-    Plain letters, no synonyms, nothing twice: there both graphs are the same."""
+    """The public code's `rank_docs` in other words: dense matrices of passages by facts and facts by phrases, and the walk's equation
+    solved. Plain letters, no synonyms, nothing twice: there both graphs are the same."""
     draw = random.Random(100 + seed)
     pairs = [sorted({tuple(draw.sample(range(40), 2)) for _ in range(3)}) for _ in range(40)]
     memory = build_memory([Passage(str(i), "", "") for i in range(40)], [[(f"n{a}", "is", f"n{b}") for a, b in p] for p in pairs], 1.0)

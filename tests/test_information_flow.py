@@ -16,7 +16,7 @@ from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated import client as simulated
 from treekit.models.simulated.knowledge import Knowledge
 from treekit.models.simulated.client import SimulatedClient
-from treekit.models.simulated.ability import PRESETS, SeededRandom
+from treekit.models.simulated.ability import PERFECT, Ability, SeededRandom
 from treekit.models.simulated.grammar import QueryGrammar, grammar
 from treekit.models.simulated.corpus_index import Ref
 from treekit.config import UsageError
@@ -24,7 +24,8 @@ from treekit.core.types import Passage
 from treekit.experiments.prompts import known_prompts
 from treekit.synthetic.facts import INVERSE
 
-MODELS = {name: replace(PRESETS[name], form=0) for name in PRESETS}
+MODELS = dict(perfect=PERFECT, usual=replace(Ability(), form=0),
+              weak=Ability(memory=.08, reading=.86, asking=.68, judging=.65, routing=.72, form=0))
 
 
 def changed(known, e, relation, value):
@@ -107,7 +108,7 @@ def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
     from treekit.models.simulated.facts import required_facts
     one, other, film, old, new = worlds(lang)
     t = things(lang)
-    found = [required_facts(TaskCall(g, SeededRandom(PRESETS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
+    found = [required_facts(TaskCall(g, SeededRandom(PERFECT), dict(question=t["question"]))) for g in (one, other)]
     assert found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
 
 

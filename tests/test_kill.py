@@ -69,4 +69,3 @@ def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path, often):
     process = start(path, server.url)  # and once more: nothing is asked at all
     process.join(60)
     assert server.count == before > again
-    with Store(path) as store: assert not store.connection.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]

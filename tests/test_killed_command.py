@@ -65,34 +65,3 @@ def test_killed_in_the_middle(clone, whom):  # noqa: F811
         ended(start(clone, server))
         assert server.count == count
     assert list(clone.rglob("treerare/table1.csv"))
-
-
-def dollars(server):
-    "What all requests that the server has got cost at most, answered or not: its own counts, at the model's price."
-    return sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 if "tokens" in r else MOST for r in server.requests)
-
-
-MOST = 6e-5  # dollars: more than any call of the table can cost with 64 tokens of reply
-BUDGET = 30 * MOST  # for two thirds of the calls
-
-
-@pytest.mark.slow
-def test_a_killed_command_and_its_rerun_keep_one_budget(clone):  # noqa: F811
-    "SIGKILL of the command alone: what was spent and in flight counts for the rerun. A command that ended by itself leaves nothing."
-    paid = ("--model", "gpt-4o-mini", "--budget", f"{BUDGET:.6f}", "--set", "max_tokens=64")
-    with Server(latency=LATENCY, usage=dict(prompt_tokens=60, completion_tokens=60)) as server:
-        first = start(clone, server, *paid)
-        while server.count < 8: time.sleep(0.02)
-        time.sleep(2 * LATENCY)
-        first.kill()
-        first.wait()
-        before = server.count
-        time.sleep(8 * LATENCY)
-        assert server.count - before <= 4, f"{server.count - before} requests after the kill"
-        spent = dollars(server)
-        second = start(clone, server, *paid)
-        out, err = second.communicate(timeout=400)
-        print(f"\n{before} requests before the kill, {server.count} in all: ${spent:.6f}, ${dollars(server):.6f} of ${BUDGET:.6f}", end="")
-        assert second.returncode == 3 and "was killed" in err, err
-        assert spent < dollars(server) <= BUDGET
-        assert not [p for p in (clone / ".treekit").rglob("*") if "budget" in p.name.lower()]

@@ -201,8 +201,9 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     from treekit.core.prompts import Prompt
     from treekit.core.output_parsers import FINAL
+    from treekit.models.simulated.ability import PERFECT
     from treekit.models.simulated.client import SimulatedClient
-    chat, prompt, right, questions = SimulatedClient("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
+    chat, prompt, right, questions = SimulatedClient(PERFECT), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
     for kind in ("bridge", "compositional"): questions += world.questions(kind, 20)
     for q in questions:
         found = []

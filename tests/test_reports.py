@@ -37,9 +37,9 @@ def test_two_ways_of_running_are_never_packed_as_one(monkeypatch, tmp_path):
     from treekit.reports.report import one_way
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     rows, mine = runnable(("arise/figure3", "arise/table1")), tmp_path / "mine"
-    for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(ability="small")))):
+    for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(retriever="dense")))):
         write_record(work_dir("runs", "mine") / f"arise/{name}.json", code=0, parameters=dict(profile="offline", out="figures/mine") | n)
-    with pytest.raises(UsageError, match="one way of running, and these ran in 2 .n=3: arise/figure3; ability=small: arise/table1"):
+    with pytest.raises(UsageError, match="one way of running, and these ran in 2 .n=3: arise/figure3; retriever=dense: arise/table1"):
         one_way(rows, mine, "offline", {})
     assert one_way(rows[:1], mine, "offline", {}) == one_way(rows[:1], mine, "offline", dict(n=3)) == dict(n=3)
     for profile, said, why in (("openai", {}, "under profile 'offline': say --profile offline"),
@@ -142,7 +142,7 @@ def test_a_changed_table_and_a_changed_reply_are_found_by_the_replay(made, tmp_p
 
 
 HOSTILE = {name: {name: b"x", "run.cassette": b"x"} for name in (
-    "../../evil", "/etc/evil", "tables/../../up.csv", "tables/arise/.hidden.csv", "tables/arise/x.py", "C:\\x.csv", "a\nOK: all is the same",
+    "../../evil", "/etc/evil", "tables/../../up.csv", "tables/arise/.hidden.csv", "tables/arise/x.py", "C:\\x.csv", "a\nOK: all the same",
     "README.md\x1b[2K\rOK", "\x9b2K\u202eKO")}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from speed import enough
 from fakes import FakeChat, FakeShelf
+from treekit.artefacts.build_cache import last_logged
 from treekit.config import RunOptions, UsageError, load_profile, use_options
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
@@ -17,7 +18,6 @@ from treekit.experiments.resources import LazyRetriever, Resources
 from treekit.core.prompts import CallFailed, Completion, Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
-from treekit.store.shared_budget import SharedBudget
 from treekit.llm.prices import BudgetExceeded
 from treekit.experiments.execution import GIVE_UP, RunFailed
 from treekit.experiments.run import run
@@ -376,13 +376,22 @@ print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
     assert runs[1].stdout.split() == ["9"]
 
 
-def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_path, process_options):
-    process_options(command_dir=tmp_path)
-    go(asked=questions(10), profile=dataclasses.replace(PROFILE, budget=0.01))
+def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_share_its_budget(tmp_path, process_options):
+    "What the call log says was paid since the command began counts, and nothing before."
+    def paid(first, last, budget):
+        shelf, some = {"toy": LazyRetriever(Shelf, "shelf")}, {"toy": questions(20)["toy"][first:last]}
+        return run({"read": Read()}, some, dataclasses.replace(PROFILE, budget=budget), corpora=shelf, chat=Scripted(), progress=False)
+    process_options(store_file=tmp_path / "s.sqlite")
+    paid(0, 5, None)
+    process_options(command_dir=tmp_path, since=last_logged(tmp_path / "s.sqlite"))
+    paid(5, 15, 0.01)
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
-    poor = dataclasses.replace(PROFILE, budget=part["money"] * 1.5)
-    with pytest.raises(BudgetExceeded): go(asked=questions(200, "other"), profile=poor)
+    assert not paid(15, 19, 0.01).failures
+    one = (1000 * 0.15 + Scripted.defaults["max_tokens"] * 0.60) / 1e6  # dollars: one call fits, but not beside the fourteen
+    with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"): paid(19, 20, one)
+    process_options(since=last_logged(tmp_path / "s.sqlite"))
+    assert not paid(19, 20, one).failures
 
 
 @pytest.fixture
@@ -402,14 +411,12 @@ def test_arguments_win_over_the_options_of_the_process(commanded):
 
 
 def test_given_options_replace_those_of_the_process(commanded):
-    "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
-    SharedBudget(commanded / "command" / "budget.sqlite", 1.0).settle(0.0, 5.0)
+    "Its budget is its own, and it tells nobody how far it is."
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
     def answered(options): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
     results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))
     assert not results.failures and len(chat.asked) == 10
-    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False, budget=1.0,
-                                                            command_dir=commanded / "command"))
+    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False))
     assert not (commanded / "elsewhere.sqlite").exists()
 
 

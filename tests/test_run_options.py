@@ -12,7 +12,7 @@ ALL = dict(
     parses=Path("a"), parses_by="stanza-1", vectors=Path("v"), questions=("q1", "q2"), record=Path("r"),
     command_dir=Path("d"), section=dict(lab=dict(n="2")),
     owner="host|1|2",
-    sealed=True, retrain=True, about=dict(artefact="toq/table2"), command=dict(profile="offline", n=3), sample_dir=Path("f"),
+    since=7, sealed=True, retrain=True, about=dict(artefact="toq/table2"), command=dict(profile="offline", n=3), sample_dir=Path("f"),
     sample_size=60)
 OBJECTS = ("store", "chat", "router", "navigator", "embedder", "watch")
 

@@ -28,7 +28,7 @@ from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated.knowledge import canonical, read_text
 from treekit.models.simulated.client import HANDLERS, SimulatedClient
-from treekit.models.simulated.ability import PRESETS, Ability, SeededRandom, parse_ability, reading_probability, uniform
+from treekit.models.simulated.ability import PERFECT, Ability, SeededRandom, reading_probability, uniform
 from treekit.models.simulated.output_noise import BREAKS, break_format, logprobs
 from treekit.models.simulated.grammar import grammar
 from treekit.models.simulated.corpus_index import corpus_index, lookup_key, stated_facts, triples_of
@@ -37,6 +37,8 @@ from treekit.models.simulated.quoting import number_references, quoted_path, quo
 from treekit.store.run_store import Store
 from treekit.synthetic.generate import KINDS, SyntheticWiki
 
+WEAK = Ability(memory=.08, reading=.86, crowding=.05, middle=.25, chaining=.45, thinking=.3, examples=.3, asking=.68, judging=.65,
+               routing=.72, inventing=.7, ambiguity=.45, confidence=.45, form=.06, shared=.6)
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
 THINK = Prompt("test.think", "answer", "Think step by step.\n$documents\n$question", FINAL)
 LONG = Prompt("test.long", "read_long", "$documents\n$question", TEXT)
@@ -72,8 +74,8 @@ def test_every_question_and_step_of_the_world_is_understood(lang):
 @pytest.mark.parametrize("lang", ["en", "ko"])
 @pytest.mark.parametrize("kind", ONE_ANSWER)
 def test_perfect_reads_everything_and_knows_nothing(kind, lang):
-    assert share("perfect", kind, lang=lang) >= .98
-    assert share("perfect", kind, lang=lang, documents=False) <= .02
+    assert share(PERFECT, kind, lang=lang) >= .98
+    assert share(PERFECT, kind, lang=lang, documents=False) <= .02
 
 
 def test_a_noun_phrase_can_be_asked_for():
@@ -103,9 +105,9 @@ def test_it_can_be_kept_from_writing_held_out_wordings():
     def written(chat):
         questions = SyntheticWiki().questions("compositional", 60, "train")
         return " ".join(step for q in questions for path in said(chat, GENERATE, question=q.question) for step in path)
-    free, kept = written(SimulatedClient("perfect")), written(SimulatedClient("perfect", held_out=False))
+    free, kept = written(SimulatedClient(PERFECT)), written(SimulatedClient(PERFECT, held_out=False))
     assert any(start in free for start in held) and not any(start in kept for start in held)
-    assert SimulatedClient("perfect", held_out=False).endpoint != SimulatedClient("perfect").endpoint
+    assert SimulatedClient(PERFECT, held_out=False).endpoint != SimulatedClient(PERFECT).endpoint
 
 
 def test_several_references_are_told_apart():
@@ -115,7 +117,7 @@ def test_several_references_are_told_apart():
 
 
 def test_perfect_names_all_readings_all_reasons_and_all_items():
-    chat = SimulatedClient("perfect")
+    chat = SimulatedClient(PERFECT)
     for kind, wanted in (("ambiguous", lambda q: q.answers), ("underspecified", lambda q: q.answers),
                          ("explanation", lambda q: q.claims), ("list", lambda q: q.answers)):
         for q in SyntheticWiki().questions(kind, 15):
@@ -143,7 +145,7 @@ def test_every_sentence_of_a_document_is_read():
 @pytest.mark.slow
 def test_perfect_answers_from_documents():
     "Whatever pages a question is about, read whole: all its answers are found there, and none from other pages' namesakes."
-    pages, chat = {d.title: d for d in SyntheticWiki().documents()}, SimulatedClient("perfect")
+    pages, chat = {d.title: d for d in SyntheticWiki().documents()}, SimulatedClient(PERFECT)
     for kind in ("underspecified", "ambiguous", "explanation"):
         for q in SyntheticWiki().questions(kind, 25):
             titles = {p.wikipage for p in q.qa_pairs} or {p.title for p in q.paragraphs if p.id in q.supporting}
@@ -153,7 +155,7 @@ def test_perfect_answers_from_documents():
 
 def noted(lang, kind="compositional", n=25):
     "Questions with what is said to their steps: (question, [(step, a sentence, a few words)])."
-    chat, right = SimulatedClient("perfect"), []
+    chat, right = SimulatedClient(PERFECT), []
     for q in SyntheticWiki(0, 400, lang).questions(kind, n):
         steps, answers = [], {}
         for i, s in enumerate(q.decomposition, 1):
@@ -167,7 +169,7 @@ def noted(lang, kind="compositional", n=25):
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_a_note_under_its_question_is_read(lang):
     "*question: sentence* and *question: a few words*, as Self-ask's and Tree-of-Question's notes are."
-    chat = SimulatedClient("perfect")
+    chat = SimulatedClient(PERFECT)
     for q, steps in noted(lang):
         if "종이" in q.answers: continue  # 종이다 may be said of paper and of a bell
         for part in (1, 2):
@@ -191,7 +193,7 @@ def test_a_statement_is_read_as_it_was_written(lang):
 
 def test_a_step_without_an_answer_is_no_answer():
     "A history may have the question itself as its last step, not found."
-    chat = SimulatedClient("perfect")
+    chat = SimulatedClient(PERFECT)
     for q in SyntheticWiki().questions("comparison", 10):
         lines = [(i, s.question, s.answer) for i, s in enumerate(q.decomposition[:-1])]
         history = render_history([*lines, (len(lines), q.question, "")])
@@ -199,7 +201,7 @@ def test_a_step_without_an_answer_is_no_answer():
 
 
 def test_a_step_s_answer_tells_namesakes_apart_and_a_last_answer_is_the_name_alone():
-    chat, known, seen = SimulatedClient("perfect"), corpus_index(), 0
+    chat, known, seen = SimulatedClient(PERFECT), corpus_index(), 0
     for q, steps in noted("en", "bridge", 40):
         first = known.named.get(lookup_key(q.decomposition[0].answer), ())
         if len(first) > 1: seen += lookup_key(steps[0][2]) in known.titled and steps[0][2] != q.decomposition[0].answer
@@ -209,7 +211,7 @@ def test_a_step_s_answer_tells_namesakes_apart_and_a_last_answer_is_the_name_alo
 
 def test_nothing_that_misses_a_condition_is_an_answer():
     "Perfect says that it doesn't know, where only one of two conditions, or another year, is in the documents."
-    chat, world = SimulatedClient("perfect"), SyntheticWiki()
+    chat, world = SimulatedClient(PERFECT), SyntheticWiki()
     for kind in ("intersection", "bridge", "inference"):
         for q in world.questions(kind, 40):
             for left in q.supporting:
@@ -220,7 +222,7 @@ def test_nothing_that_misses_a_condition_is_an_answer():
 def test_who_is_asked_about_is_no_answer_by_a_note_about_them():
     q = "Who is the sister-in-law of the film director Sarreleth Triludow?"
     state = "The spouse of Sarreleth Triludow is Drulan Drullor (football manager)."
-    assert said(SimulatedClient("perfect"), CONCLUDE, question=q, steps=[state]) == "unknown"
+    assert said(SimulatedClient(PERFECT), CONCLUDE, question=q, steps=[state]) == "unknown"
 
 
 @pytest.mark.long
@@ -230,7 +232,7 @@ def test_a_perfect_model_answers_what_a_method_finds():
     P = load_profile("offline", n=30)
     rows = {name: e.method for name, e in entrants(P).items() if name in ("Self-ask (ToQ)", "Tree-of-Question", "SEARCH-R, prompted")}
     results = run(rows, sample_questions(P, MULTIHOP), P, store=Store(":memory:"), progress=False,
-                  chat=SimulatedClient("perfect", P.seed, otherwise=ExtractiveClient()))
+                  chat=SimulatedClient(PERFECT, P.seed, otherwise=ExtractiveClient()))
     passages = list(SyntheticWiki().passages())
     scores, right, others = qualities(results), {m: [] for m in rows}, []
     for (method, dataset), cell in results.cells().items():
@@ -247,11 +249,8 @@ def test_a_perfect_model_answers_what_a_method_finds():
 
 
 def test_better_models_answer_more():
-    small, strong, perfect = (share(level, "bridge", 60, prompt=THINK) for level in ("small", "strong", "perfect"))
+    small, strong, perfect = (share(level, "bridge", 60, prompt=THINK) for level in (WEAK, Ability(), PERFECT))
     assert small < strong < perfect
-
-
-PERFECT = PRESETS["perfect"]
 
 
 def test_more_passages_and_a_place_in_the_middle_make_reading_harder():
@@ -261,7 +260,7 @@ def test_more_passages_and_a_place_in_the_middle_make_reading_harder():
 
 
 def test_a_thought_makes_up_for_hops():
-    plain, thinks = (share("strong", "bridge", 80, prompt=p) for p in (ANSWER, THINK))
+    plain, thinks = (share(Ability(), "bridge", 80, prompt=p) for p in (ANSWER, THINK))
     assert thinks > plain
 
 
@@ -274,7 +273,7 @@ def test_samples_share_most_errors():
 
 
 def test_a_sample_differs_only_where_it_is_sampled():
-    chat, q = SimulatedClient("small"), SyntheticWiki().questions("bridge", 12)
+    chat, q = SimulatedClient(WEAK), SyntheticWiki().questions("bridge", 12)
     def texts(temperature):
         requests = [THINK(question=x.question, documents=x.paragraphs, n=8, temperature=temperature) for x in q]
         return [len({c.text for c in asyncio.run(chat.complete(r))}) for r in requests]
@@ -288,7 +287,7 @@ def test_the_same_words_in_another_process():
         "from treekit.models.simulated.client import SimulatedClient; "
         "import tests.test_simulated as t\n"
         "for q in SyntheticWiki().questions('compositional', 5):\n"
-        "    [c] = asyncio.run(SimulatedClient('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
+        "    [c] = asyncio.run(SimulatedClient(t.WEAK).complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
         "from treekit.models.simulated.corpus_index import corpus_index; print([*corpus_index(articles=40).sentences.items()])"
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -299,7 +298,7 @@ def test_the_same_words_in_another_process():
 
 
 def test_replies_break_their_format_in_known_ways():
-    small = SeededRandom(replace(PRESETS["small"], form=1.0), "p")
+    small = SeededRandom(replace(WEAK, form=1.0), "p")
     texts = {break_format(SeededRandom(small.ability, "p", k), "FINAL: Tapono", k) for k in range(40)}
     assert len(texts) == len(BREAKS) or len(texts) == len(BREAKS) - 1  # a bold label needs one
     assert break_format(SeededRandom(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
@@ -316,25 +315,24 @@ def test_log_probabilities_tell_right_from_wrong_as_far_as_confidence_goes():
 
 
 def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
-    chat = SimulatedClient("strong", otherwise=ExtractiveClient())
+    chat = SimulatedClient(otherwise=ExtractiveClient())
     [reply] = asyncio.run(
         chat.complete(ANSWER(question="Who directed The Lamp?", documents=("The Lamp is a film directed by Mira Voss.",)))
     )
     assert reply.model == "extractive" and "Mira Voss" in reply.text
-    with pytest.raises(UsageError): asyncio.run(SimulatedClient("strong").complete(ANSWER(question="Who directed The Lamp?", documents=())))
+    with pytest.raises(UsageError): asyncio.run(SimulatedClient().complete(ANSWER(question="Who directed The Lamp?", documents=())))
 
 
-def test_the_profile_names_a_level_and_parameters():
-    assert load_profile("offline").model == "simulated"
-    chat = chat_for(load_profile("offline", ability="small, reading=.5"))
-    assert chat.ability == replace(PRESETS["small"], reading=.5) and "reading=0.5" in chat.endpoint
+def test_the_profile_names_the_model():
+    assert load_profile("offline").model == chat_for(load_profile("offline")).model == "simulated"
     assert chat_for(load_profile("offline", model="extractive")).model == "extractive"
-    for wrong in ("huge", "strong, raeding=.5", "strong, reading=two", "strong, reading=1.5"):
-        with pytest.raises(UsageError): parse_ability(wrong)
+    with pytest.raises(UsageError, match="'ability'"): load_profile("offline", ability="small")
+    for wrong in (1.5, -1, "half"):
+        with pytest.raises(UsageError, match="from 0 to 1"): Ability(reading=wrong)
 
 
 def test_two_abilities_never_share_a_stored_reply():
-    assert len({SimulatedClient(level).endpoint for level in PRESETS} | {SimulatedClient("strong", seed=1).endpoint}) == len(PRESETS) + 1
+    assert len({c.endpoint for c in (SimulatedClient(), SimulatedClient(PERFECT), SimulatedClient(WEAK), SimulatedClient(seed=1))}) == 4
 
 
 def test_its_numbers_are_never_compared_with_print():
@@ -356,22 +354,13 @@ def test_a_name_among_dates_is_left_out_of_an_order():
     notes = ["The city where Krumila Votacci was born is Vidnivitsa.", "The city where Gesinzo Ronelli was born is Vidnivitsa.",
              "The city where Zlomila Buslechuk was born is Vidnivitsa.", "The date of birth of Krumila Votacci is 28 March 1918.",
              "The date of birth of Gesinzo Ronelli is 11 February 1928.", "The date of birth of Zlomila Buslechuk is Pilea Hefikahe."]
-    assert said(SimulatedClient("perfect"), CONCLUDE, question=question, steps="\n".join(notes)) == "Gesinzo Ronelli"
-
-
-def test_presets_are_the_frozen_ones_and_a_changed_one_is_named_in_every_caption(monkeypatch):
-    from dataclasses import asdict, replace
-    from treekit.models.simulated import ability
-    assert {name: asdict(preset) for name, preset in ability.PRESETS.items()} == ability.frozen_presets(), (
-        "the presets are frozen in data/world/abilities.json: who changes them changes every offline table")
-    monkeypatch.setitem(ability.PRESETS, "strong", replace(ability.PRESETS["strong"], judging=.99))
-    assert ability.ability_name(ability.parse_ability("strong")) == "strong with judging=0.99"
+    assert said(SimulatedClient(PERFECT), CONCLUDE, question=question, steps="\n".join(notes)) == "Gesinzo Ronelli"
 
 
 def _subquestions(question, phrase, chat=None, context=()):
     from treekit.papers.treerare.prompts import SUBQUESTIONS
     inputs = dict(question=question, phrase=phrase, context=list(context), candidates="5", pick="3")
-    return said(chat or SimulatedClient("perfect"), SUBQUESTIONS, **inputs)
+    return said(chat or SimulatedClient(PERFECT), SUBQUESTIONS, **inputs)
 
 
 def test_subquestions_are_about_the_phrase():
@@ -394,7 +383,7 @@ def test_subquestions_are_about_the_phrase():
 def test_words_that_are_unclear_have_no_answer():
     from treekit.papers.treerare.prompts import SUBANSWERS
     q = SyntheticWiki(0, 400).questions("bridge", 1)[0]
-    reply = said(SimulatedClient("perfect"), SUBANSWERS, questions=['What does "Where was the" refer to?'], documents=q.paragraphs)
+    reply = said(SimulatedClient(PERFECT), SUBANSWERS, questions=['What does "Where was the" refer to?'], documents=q.paragraphs)
     assert reply == "The documents don't say."
 
 
@@ -403,10 +392,10 @@ def test_proposals_at_a_temperature_differ_in_what_they_ask():
     g, kinds, greedy = grammar(0, 400), [], []
     for q in SyntheticWiki(0, 400).dataset("musique", 12):
         inputs = dict(question=q.question, state="", documents=list(q.paragraphs[:4]))
-        sampled = asyncio.run(SimulatedClient("strong").complete(DECOMPOSE(**inputs, n=4, temperature=.7)))
+        sampled = asyncio.run(SimulatedClient().complete(DECOMPOSE(**inputs, n=4, temperature=.7)))
         asked = {canonical(query) for r in sampled if (query := g.question(DECOMPOSE.read(r.text).value["question"]))}
         kinds.append(len(asked))
-        greedy.append(len({r.text for r in asyncio.run(SimulatedClient("strong").complete(DECOMPOSE(**inputs, n=2, temperature=0)))}))
+        greedy.append(len({r.text for r in asyncio.run(SimulatedClient().complete(DECOMPOSE(**inputs, n=2, temperature=0)))}))
     assert sum(k > 1 for k in kinds) > len(kinds) / 2 and set(greedy) == {1}
 
 
@@ -423,7 +412,7 @@ def test_a_graph_lacks_facts_of_sentences_that_do_not_name_their_subject():
                 own = found[call.index.w.name(call.index.entities[t.subject]) in sentence]
                 own[0], own[1] = own[0] + (t in got), own[1] + 1
         return {named: a / b for named, (a, b) in found.items()}
-    strong, perfect = drawn("strong"), drawn("perfect")
+    strong, perfect = drawn(Ability()), drawn(PERFECT)
     assert strong[True] > .9 and .6 < strong[False] < .8 and set(perfect.values()) == {1}
 
 
@@ -433,5 +422,5 @@ def test_each_of_several_things_is_a_reading():
     passages = {p.id: p for p in SyntheticWiki(0, 400).passages()}
     for q in asked:
         documents = [passages[i] for i in q.supporting]
-        reply = said(SimulatedClient("perfect"), ANSWER_AMBIGUOUS, question=q.question, documents=documents)["answer"]
+        reply = said(SimulatedClient(PERFECT), ANSWER_AMBIGUOUS, question=q.question, documents=documents)["answer"]
         assert all(any(a in reply for a in group) for group in q.answer_groups), (q.question, reply)

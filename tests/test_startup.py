@@ -205,7 +205,7 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
     monkeypatch.setenv("SOME_KEY", "sk-secret")
     profile = Profile("p", model="m", endpoint=f"{address}/v1", api_key_env="SOME_KEY")
     [row] = [c for c in checks(profile) if c[0] == "model"]
-    assert row[1] is False and "follows no redirect" in row[2] and heard == []
+    assert row[1] is False and "redirects to" in row[2] and "follow no redirect" in row[3] and heard == []
     code, said = treekit_("doctor", "--profile", "vllm", "arise")
     assert code == 2 and "✗ model" in said
 

@@ -1,6 +1,8 @@
 "What others planted isn't obeyed: settings, notebooks, modules, keys; and secrets are for the user only: arguments, work folder."
-import ast, json, os, re, signal, stat, subprocess, sys
+import ast, json, os, re, shutil, signal, stat, subprocess, sys, tempfile, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -249,3 +251,72 @@ def test_the_users_matplotlibrc_changes_no_figure(tmp_path):
         return subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=os.environ | dict(MPLBACKEND="agg") | env, text=True,
                               capture_output=True).stdout
     assert drawn() == drawn(MATPLOTLIBRC=str(tmp_path / "matplotlibrc")) != ""
+
+
+@pytest.fixture
+def shared():
+    "A folder in which every user may write, as /tmp, and a function that runs a command as another user of the machine."
+    folder = Path(tempfile.mkdtemp(dir="/tmp", prefix="shared-"))
+    folder.chmod(0o1777)
+    def other(command, *words):
+        return subprocess.run(["/bin/sh", "-c", command, "sh", *map(str, words)], user=65534, group=65534, extra_groups=[], cwd="/",
+                              text=True, capture_output=True)
+    yield folder, other
+    shutil.rmtree(folder)
+
+
+@as_root
+@pytest.mark.long
+def test_what_another_user_plants_above_ones_folder_is_not_obeyed(shared):
+    "Settings that name a key of the environment, a notebook and a module: nothing is sent, nothing is executed."
+    folder, other = shared
+    got = []
+    class Planter(BaseHTTPRequestHandler):
+        def log_message(self, *words): pass
+        def do_GET(self): got.append(dict(self.headers))
+        do_POST = do_GET
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Planter)
+    Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    settings = SETTINGS.replace("offline\n", f"{address}\napi_key_env = AWS_SECRET_ACCESS_KEY\n").format(address, "AWS_SECRET_ACCESS_KEY")
+    done = other('cd "$1" && mkdir -p nbs/reproduce/treerare data && printf %s "$2" > settings.ini && echo "raise SystemExit" > pandas.py '
+                 '&& echo > data/prices.csv && echo "{}" > nbs/reproduce/treerare/table4.ipynb', folder, settings)
+    assert done.returncode == 0 and (folder / "settings.ini").stat().st_uid == 65534, done.stderr
+    (folder / "mine").mkdir(mode=0o700)
+    env = dict(AWS_SECRET_ACCESS_KEY="canary", TREEKIT_HOME=str(folder / "mine" / "home"), XDG_CONFIG_HOME=str(folder / "mine" / "config"))
+    try:
+        for words in (("ask", "Who?"), ("doctor",), ("reproduce", "treerare/table4"), ("ask", "Who?", "--profile", "theirs")):
+            done = treekit(*words, cwd=folder / "mine", **env)
+            assert done.returncode == 2 and b"treekit trust" in done.stderr and b"canary" not in done.stdout + done.stderr, (words, done)
+    finally: server.shutdown(), server.server_close()
+    assert not got
+
+
+@as_root
+@pytest.mark.long
+def test_another_user_sees_no_token_and_reads_nothing_of_the_work_folder(shared, tmp_path):
+    "Of an explorer that has opened a browser: its processes' arguments, its work folder, and the page that leads to its address."
+    folder, other = shared
+    (folder / "mine.py").write_text("def answer(question, context): return 'x'\n", encoding="utf-8")
+    (folder / "browser").write_text("#!/bin/sh\nsleep 20\ntrue\n", encoding="utf-8")
+    (folder / "browser").chmod(0o755)
+    home = folder / "home"
+    home.mkdir(mode=0o755)
+    env = {k: v for k, v in os.environ.items()} | dict(TREEKIT_HOME=str(home), DISPLAY=":0", BROWSER=f"{folder}/browser %s &")
+    made = treekit("compare", "mine.py:answer", "--n", "1", "--out", str(tmp_path), cwd=folder, TREEKIT_HOME=str(home))
+    assert made.returncode == 0, made.stderr
+    command = [str(Path(sys.executable).with_name("treekit")), "explore", "last"]
+    running = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        token = running.stdout.readline().split("token=")[1].split("&")[0].split()[0]
+        for _ in range(600):
+            if f"file://{home}" in (seen := other("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '").stdout): break
+            time.sleep(0.1)
+        page = seen.split(f"file://{home}")[1].split()[0]
+        page = f"{home}{page}"
+        assert token in Path(page).read_text() and token not in seen  # the browser got the page, and the arguments have no token
+        assert other('cat /proc/"$1"/environ', running.pid).stdout == ""
+        for path in (page, home, home / "store", *home.rglob("*.sqlite")):
+            assert other('ls "$1"/ || cat "$1"', path).stdout == "", path
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    finally: running.terminate(), running.wait(30), running.stdout.close()

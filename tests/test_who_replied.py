@@ -13,6 +13,7 @@ from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load, method_with_examples
 from treekit.experiments.results import answered_by
 from treekit.experiments.run import run
+from treekit.experiments.run_records import saved_runs
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare
 from treekit.store.run_store import Store
@@ -58,6 +59,12 @@ def test_a_run_names_who_replied(names, said):
         found = Comparison(comparison_lines(results), results, {"hotpotqa": ASKED}, Profile("p"))
         assert found.caption.startswith(f"Model: {said}.")
         assert results.facts["Ask", "hotpotqa"].served == tuple(sorted({n for r in results.rows for n in r.replied}))
+
+
+def test_a_saved_run_names_who_replied():
+    store = Store()
+    go("tiny-1b", store=store)
+    assert [run["model"] for run in saved_runs(store)] == ["tiny-1b"]
 
 
 def test_replies_of_unknown_origin_are_the_requested_models():

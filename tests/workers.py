@@ -3,7 +3,6 @@ import asyncio, multiprocessing
 
 from treekit.core.prompts import Prompt
 from treekit.llm.openai_client import OpenAIClient
-from treekit.store.shared_budget import SharedBudget
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
@@ -48,19 +47,6 @@ def run_all(path, url, questions):
     async def main():
         stored = chat(path, url, concurrency=4)
         await asyncio.gather(*(answer(stored, number) for number in range(questions)))
-        await stored.close()
-        stored.store.close()
-    asyncio.run(main())
-
-
-def spend_all(path, url, questions, pot, budget):
-    "Ask questions on a store and a budget that other processes share; what the budget refuses is left out."
-    async def main():
-        stored = chat(path, url, SharedBudget(pot, budget), concurrency=4)
-        window = asyncio.Semaphore(16)
-        async def one(question):
-            async with window: await stored.complete(asked(question=question))
-        await asyncio.gather(*map(one, questions), return_exceptions=True)
         await stored.close()
         stored.store.close()
     asyncio.run(main())

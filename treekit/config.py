@@ -128,7 +128,8 @@ class RunOptions:
     section: dict = field(default_factory=dict)  # of a replay: the cassette's profile -> its settings, over those of `settings.ini`
     record: Path | None = None  # while a cassette is packed: folder in which calls, questions and sources that are read are listed
 
-    command_dir: Path | None = None  # folder that the processes of a command share: progress, notices, the shared budget
+    command_dir: Path | None = None  # folder that the processes of a command share: progress, notices
+    since: int = -1  # last row of the call log when the command began: what was paid since counts for its budget; -1: no command
     owner: str = ""  # owning process (`treekit.utils.process_identity`), with which this process ends
     sealed: bool = False  # no connection to other machines
     retrain: bool = False  # train the bundled models again
@@ -416,7 +417,6 @@ class Profile:
     structured: bool = False  # ask for replies by a JSON schema, where the prompt's format has one
     limit_field: str = "auto"  # how a request names the longest completion: "auto", "max_tokens" or "max_completion_tokens"
     budget: float | None = None  # dollars that one run may spend; None: no limit
-    ability: str = "strong"  # of the simulated model: perfect, strong or small, and parameters that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)

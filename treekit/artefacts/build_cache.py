@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries', 'relevant_settings',
-           'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'last_saved', 'StoreState',
-           'read_record', 'runs_since', 'write_record', 'unchanged', 'command_of']
+           'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'last_saved', 'last_logged',
+           'StoreState', 'read_record', 'runs_since', 'write_record', 'unchanged', 'command_of']
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #042e0f90
 import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threading, time, uuid
@@ -190,11 +190,21 @@ def last_saved(
     store: Path,  # of a profile
 ) -> float:  # 0 without a store
     "Time of the last saved run, by the store's clock, which never goes back."
-    if not Path(store).exists(): return 0.0
+    return _number(store, "SELECT coalesce(max(time), 0.0) FROM kept")
+
+def last_logged(
+    store: Path,  # of a profile
+) -> int:  # 0 without a store
+    "Last row of the call log."
+    return _number(store, "SELECT coalesce(max(rowid), 0) FROM ledger")
+
+def _number(store, sql):
+    "Number in a store; 0 without a store that can be read."
+    if not Path(store).exists(): return 0
     try:
         with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-            return db.execute("SELECT coalesce(max(time), 0) FROM kept").fetchone()[0]
-    except sqlite3.Error: return 0.0
+            return db.execute(sql).fetchone()[0]
+    except sqlite3.Error: return 0
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #fd6a0ff2
 class StoreState:

@@ -24,12 +24,10 @@ from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
-from .build_cache import CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since
+from .build_cache import CARELESS, StoreState, imported, last_logged, made_from, modules_behind, read_record, runs_since
 from .build_cache import tables_below, unchanged, write_record, written
 from ..experiments.prompts import templates_of
-from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
-from ..store.command_folder import command_folder
 from ..utils.sanitize import printable, without_secrets
 from ..utils.notices import new_notices
 from ..utils.process_identity import own_identity
@@ -89,8 +87,8 @@ def _method_fields(paper, notebook):
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a1233e4e
 def plan_tasks(artefacts, out, given, sets):
     "Tasks of artefacts with their parameters. Raises `UsageError` for a name that is no parameter, profile field or method field."
-    tasks, usual = [], load_profile(given.get("profile", "offline")).ability
-    if sets.get("prompts"): templates_of(SimpleNamespace(prompts=sets["prompts"]))  # read here, for the same reason as the ability below
+    tasks = []
+    if sets.get("prompts"): templates_of(SimpleNamespace(prompts=sets["prompts"]))  # so that errors are raised before anything starts
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
@@ -98,15 +96,12 @@ def plan_tasks(artefacts, out, given, sets):
         for k in sets.keys() & declared.keys(): _check_number(name, k, declared[k], sets[k])
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared} | own
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
-            settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
-        parse_ability(settings.get("ability", usual))  # parsed here, so that errors are raised before anything starts
-        others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in abilities}
+        others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}
         if "temperature" in sets and not is_unset("temperature", sets["temperature"]):  # also of methods that have their own
             own = str(sets["temperature"]).strip()
             others |= dict(temperature=own) if "temperature" in _method_fields(r["paper"], r["notebook"]) else {}
         if others:
-            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
+            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}
@@ -359,12 +354,12 @@ def run_tasks(
     title: str,  # of the progress bar
     options: RunOptions | None = None,  # of the notebooks' kernels; default: those of this process
     after: Callable = lambda task: None,  # callback for each finished task
-    paid: tuple = (None, None),  # store and budget of the command; None: no paid calls
+    paid: bool = False,  # calls may cost money
     **variables: str,  # environment variables of the kernels
 ):
     "Run notebooks, with a progress bar for each stage. Ctrl-C interrupts their kernels."
     options = options or run_options()
-    with contextlib.nullcontext(options.command_dir) if options.command_dir else command_folder(*paid) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         options = options.given(command_dir=Path(folder), owner=own_identity())
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
         common = shared | child_environment(TQDM_DISABLE="1", **variables)  # progress bars of a kernel are not visible
@@ -377,7 +372,7 @@ def run_tasks(
                 server = server or _server(tasks, jobs, common | options.for_child(folder), kept)
                 _papermill()  # imported once, before the threads
                 bar = _bar(sum(usual_seconds(tasks).values()), title)
-                _watch(tasks, kept, jobs, environment, server, bar, folder, after, paid[0] is not None)
+                _watch(tasks, kept, jobs, environment, server, bar, folder, after, paid)
         finally:
             if server: server.close()
 
@@ -537,7 +532,7 @@ def reproduce_all(
     shown = os.path.relpath(folder)  # relative, since the parameters are saved in the executed notebook
     tasks = plan_tasks(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
     pins = {k: v for k, v in PINNED.items() if k not in child_environment()} if p.offline else {}
-    options = options.given(retrain=p.retrain or None)
+    options = options.given(retrain=p.retrain or None, since=last_logged(state.store))
     def waiting(stage):
         some, seen = [t for t in tasks if stage_of(t) == stage], state.look()
         for t in some: _looked_up(t, p, folder, kept, seen)
@@ -545,10 +540,9 @@ def reproduce_all(
         for t in chosen: t.unchanged = False
         return chosen
     stages = filter(None, map(waiting, range(3)))
-    paid = (None, None) if replayed else (state.store, p.budget)
     need_open_files()
-    run_tasks(stages, kept, jobs or (2 if p.offline else 1), "reproduce", options, lambda t: _recorded(t, folder, kept, state), paid,
-              **pins)
+    run_tasks(stages, kept, jobs or (2 if p.offline else 1), "reproduce", options, lambda t: _recorded(t, folder, kept, state),
+              not replayed, **pins)
     _page(tasks, folder)
     return tasks, folder
 

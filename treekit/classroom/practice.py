@@ -20,13 +20,12 @@ class PracticeModel:
     "Simulated model and the corpus that it can read."
     def __init__(
         self,
-        ability: str = "strong",  # preset, as in a profile
         articles: int = 100,  # of the corpus
     ):
         from treekit.experiments.resources import chat_for
         from treekit.synthetic.generate import SyntheticWiki
         with tempfile.TemporaryDirectory() as folder, set_variables(TREEKIT_HOME=folder):  # caches written at start
-            self.client = chat_for(load_profile("offline", seed=0, ability=ability))
+            self.client = chat_for(load_profile("offline", seed=0))
         self.corpus = SyntheticWiki(0, articles)
         self.call_log = []  # [input tokens, output tokens] of each call
 
@@ -74,11 +73,10 @@ def _blocking(coroutine):
         raise
 
 def practice_model(
-    ability: str = "strong",  # preset, as in a profile
     articles: int = 100,  # of the corpus
 ) -> PracticeModel:
     "Simulated model of the practice corpus."
-    return PracticeModel(ability, articles)
+    return PracticeModel(articles)
 
 # %% ../../nbs/21_classroom/16_practice.ipynb #cd1ba256
 def call_with(

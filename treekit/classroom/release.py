@@ -92,14 +92,13 @@ def share_answered(
     seed: int,  # of the corpus
     world: dict,
     closed: list,
-    ability: str = "",  # of the reader; default: the ability in the assignment's settings
 ) -> float:  # percent of the visible and held-out questions
     "Percentage of a corpus' questions that the reference answers, a measure of difficulty. Raises `UsageError` without a reference."
     if source.reference is None:
         raise UsageError(f"{source.name} has no reference in course.toml: the difficulty of its corpora can't be measured")
     questions = world["questions"] + closed
     found = source.reference(world["passages"], questions)
-    right = answered(seed, world["passages"], questions, found, ability or source.settings.world.get("ability", "strong"))
+    right = answered(seed, world["passages"], questions, found)
     return 100 * sum(right) / len(right)
 
 # %% ../../nbs/21_classroom/10_release.ipynb #97eb631f

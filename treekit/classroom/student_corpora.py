@@ -93,9 +93,8 @@ def answered(
     passages: list,
     questions: list,
     found: list,  # ids of the passages for each question
-    ability: str,  # preset of the simulated model, as in a profile: "strong"
 ) -> list[bool]:
-    "Whether a reader of the given ability answers each question correctly from the given passages."
+    "Whether the simulated model answers each question correctly from the given passages."
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
     from treekit.baselines.prompting import BY_KIND
@@ -103,7 +102,7 @@ def answered(
     from treekit.core.types import Passage
     from treekit.experiments.resources import chat_for
     from treekit.scoring.short import em
-    prompt, chat = BY_KIND[False, "answer", "multi-hop"], chat_for(load_profile("offline", seed=seed, ability=ability))
+    prompt, chat = BY_KIND[False, "answer", "multi-hop"], chat_for(load_profile("offline", seed=seed))
     known = {p["id"]: Passage(**p) for p in passages}
     requests = [prompt(question=q["question"], documents=[known[i] for i in ids]) for q, ids in zip(questions, found, strict=True)]
     async def ask(): return [(await chat.complete(r))[0].text for r in requests]
@@ -216,16 +215,16 @@ def add_pools(
 def generate_corpus(
     seed: int,  # a student's, from `student_seed`
     assignment: str,
-    settings: dict,  # of course.toml: articles, lang, ability, draw, take, open, parses, pages, pools
+    settings: dict,  # of course.toml: articles, lang, draw, take, open, parses, pages, pools
     reference=None,  # (passages, questions) -> ids of the passages for each question; None: don't sample by difficulty
 ) -> tuple[dict, list]:  # content of world.json; held-out questions
     "Generate a student's corpus with its questions."
-    rng, ability = Random(f"{seed}:{assignment}"), settings.get("ability", "strong")
+    rng = Random(f"{seed}:{assignment}")
     passages, questions = candidates(seed, settings)
     def give_tokens(some):
         for q, tokens in zip(some, _parsed([q["question"] for q in some])): q["tokens"] = tokens
     early = reference not in (None, first_by_bm25)  # a solution may read the tokens of all candidates; otherwise the chosen ones suffice
-    def solve(some): return answered(seed, passages, some, reference(passages, some), ability)
+    def solve(some): return answered(seed, passages, some, reference(passages, some))
     def parse_and_solve(some):
         give_tokens(some)
         return solve(some)

@@ -146,8 +146,8 @@ def grade_command(assignment, sources, students, jobs, sandbox, seconds, all_att
     if not handed_in: return click.echo(f"no submission: run `treekit course collect {assignment} INBOX` first")
     made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force, all_attempts, progress=True)
     new = {g["student"] for g in made}
-    click.echo("\n".join([f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission",
-                          f"sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_notes(made)]))
+    click.echo(f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission")
+    click.echo("\n".join([f"sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_notes(made)]))
 
 _ENDED = dict.fromkeys(("ended", "too slow", "too long", "no reply"))  # reasons of a failed test that no wrong value explains
 

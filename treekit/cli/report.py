@@ -35,7 +35,8 @@ def report_command(what, out, tables, profile, sets):
     said = {k: v for k, v in given.items() if v is not None} | others
     path = Path(out or f"{'-'.join(dict.fromkeys(w.strip('/').replace('/', '-') for w in what))}-report.zip")
     made = write_report(path, what, profile, tables and Path(tables), said)
-    click.echo(f"{os.path.relpath(path)}: {len(made['artefacts'])} artefacts, {made['tables']} tables, a cassette of {made['calls']:,} calls")
+    sizes = f"{len(made['artefacts'])} artefacts, {made['tables']} tables, a cassette of {made['calls']:,} calls"
+    click.echo(f"{os.path.relpath(path)}: {sizes}")
 
 # %% ../../nbs/25_cli/04_report.ipynb #02de17d9
 @click.command("verify")

@@ -10,7 +10,6 @@ __all__ = ['PROFILE_SETTINGS', 'ASKING', 'NOTEBOOK_PARAMETERS', 'METHOD_SETTINGS
 import json, math, re
 
 from ..config import UsageError
-from ..models.simulated.ability import PARAMETERS
 from ..papers.plugin import discover
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #1875b0b6
@@ -45,7 +44,7 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     index=_like(r"[a-z]*(, ?\w+=\d+)*"), search_scope=_like("own|corpus|documents"), parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
     entities=_like(rf"({_HUB_NAME})?"), qa_judge=_like(_HUB_NAME), nli_judge=_like(_HUB_NAME), mauve_model=_like(_HUB_NAME),
     max_tokens=_whole(1, 1 << 24), context=_whole(0, 1 << 30), temperature=lambda v: v in (None, "", "none") or _number(v),
-    reasoning_effort=_like(r"[a-z]*", 40), structured=_switch, ability=_like(r"[\w=., ]+"),
+    reasoning_effort=_like(r"[a-z]*", 40), structured=_switch,
     switches=_like(r"[\w=.,+ -]*", 2000))
 ASKING = dict(endpoint=_text, limit_field=_like(r"[a-z_]*", 40),
               concurrency=_number, timeout=_number, retries=_number, budget=lambda v: v is None or _number(v) or v == "",
@@ -62,7 +61,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     expansions exploration fallback family filtering final final_examples first fusion gleanings handed_up headings in_flight informative
     integration items iterations labelled largest leaves length_control level levels log_factor longest lookahead masked max_nodes max_steps
     max_subquestions max_words merge merge_contentless merge_unary merged_relations min_tokens min_tokens_ambigdocs more n_queries
-    newest_two nodes one_by_one order overall own_text partition pass_n passages per_node picked picked_ambiguous pooled positive
+    newest_two nodes one_by_one order overall own_text pass_n passages per_node picked picked_ambiguous pooled positive
     query_generation rationale read reading reasoning recall recalls refill refuse refuses relations repeats report_share report_tokens
     rerank_by retrieval retrieve_first reuse_rollouts rewriting rollout_weight rounds routing same_number samples scorer search seeds
     selection
@@ -71,7 +70,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     views width window wording""".split(), _plain)
 ONLY_FOR_CALLS = frozenset({*ASKING, "api_key_env"})  # a replay needs none of them; a cassette never names an API key's variable
 GIVEN = dict(n=_whole(1, 10**6), seed=_whole(0, 2**53), data=_like(r"synthetic(:[1-9]\d{0,5})?|real"))
-CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(PARAMETERS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
+CASSETTE_SETTINGS = METHOD_SETTINGS | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #41e2e5b9
 def _of_papers(): return {name: _plain for p in discover().values() for name in p.settings}

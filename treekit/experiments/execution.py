@@ -6,7 +6,7 @@
 __all__ = ['ALIKE', 'GIVE_UP', 'REFUSALS', 'RunFailed', 'check_corpus', 'execute']
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #059f7e50
-import asyncio, dataclasses, functools, gc, sys, threading, time
+import asyncio, contextlib, dataclasses, functools, gc, sys, threading, time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,10 +30,9 @@ from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
 from ..retrieval.factory import check_weights
 from ..store.errors import StoreFailed
-from ..store.shared_budget import BUDGET_FILE, SharedBudget
+from ..store.run_store import run_lock
 from ..utils.model_files import MissingModel
 from ..utils.notices import notify
-from ..store.store_writer import wait_written
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #49213b5c
 class RunFailed(Exception):
@@ -141,11 +140,11 @@ async def _answer(run, job):
     try:
         if prediction.error:
             run.failed += 1
-            await wait_written(run.store.put_failure(job.failure(), _record(prediction, replied)))
+            run.store.put_failure(job.failure(), _record(prediction, replied))
         else:
             run.refusals.pop(cell, None)
-            await wait_written(run.store.put_prediction(job.key, _record(prediction, replied), wait=False))
-            if job.failed: await wait_written(run.store.drop_failure(job.failure()))
+            run.store.put_prediction(job.key, _record(prediction, replied))
+            if job.failed: run.store.drop_failure(job.failure())
     except StoreFailed as e: return run.stopped(e)
     made = prediction.answer, prediction.error, prediction.usage
     run.rows[job.method, job.dataset, job.question.id] = Row(
@@ -188,7 +187,7 @@ async def _index(run, job, build):
     context, started = _context(run, job, INDEX), time.perf_counter()
     made = await build(context)
     context.usage.seconds = time.perf_counter() - started
-    await wait_written(run.store.put_prediction(job.index, _record(Prediction("", context.trace, context.usage), {}), wait=False))
+    run.store.put_prediction(job.index, _record(Prediction("", context.trace, context.usage), {}))
     return made
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #9a188a54
@@ -243,15 +242,12 @@ def _beside(stored, other, role):
     return second
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #3a495396
-def _budget(options, profile):
-    "Budget of a run: its own, or the one that all runs of the command share. A replay has none, since it pays nothing."
-    if options.cassette: return None
-    budget = profile.budget if options.budget is None else options.budget
-    return SharedBudget(options.command_dir / BUDGET_FILE, budget) if budget is not None and options.command_dir else budget
-
 def _chats(options, profile, models, store):
     "Cached LLM clients of a run."
-    stored = CachedClient(models.answers or chat_for(profile), store, budget=_budget(options, profile))
+    budget = profile.budget if options.budget is None else options.budget
+    budget = None if options.cassette else budget  # a replay pays nothing
+    spent = store.paid_since(-1 if options.store else options.since)
+    stored = CachedClient(models.answers or chat_for(profile), store, budget, spent)
     others = dict(router=models.router, navigator=models.navigator)
     return dict(llm=stored) | {role: other and _beside(stored, other, role) for role, other in others.items()}
 
@@ -313,13 +309,15 @@ def execute(
             announced.append(announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed))
     if jobs:
         if not (profile.offline or options.cassette or corpora): check_weights(profile)
-        chats = _chats(options, profile, models, store)
-        asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
-        progress = Progress(options, asking, len(plan.rows), lambda: under_way(chats))
-        try: _driven(asking, progress, meanwhile)
-        finally:
-            with suppress(StoreFailed):
-                for name in announced: end_announcement(store, name)
+        free = options.cassette or getattr(models.answers, "instant", profile.offline)
+        with contextlib.nullcontext() if free else run_lock(store.path):
+            chats = _chats(options, profile, models, store)
+            asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
+            progress = Progress(options, asking, len(plan.rows), lambda: under_way(chats))
+            try: _driven(asking, progress, meanwhile)
+            finally:
+                with suppress(StoreFailed):
+                    for name in announced: end_announcement(store, name)
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}

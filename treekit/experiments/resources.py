@@ -240,9 +240,7 @@ def chat_for(
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"),
                         "A server's model needs the server's profile, such as --profile openai.")
         if chosen == "extractive": return ExtractiveClient()
-        chat = SimulatedClient(profile.ability, profile.seed, otherwise=ExtractiveClient())
-        chat.model = _named(chat.ability)
-        return chat
+        return SimulatedClient(seed=profile.seed, otherwise=ExtractiveClient())
     if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
         return ReplayClient.without_store(profile)
@@ -262,11 +260,6 @@ def simulated_tasks() -> frozenset[str]:  # as in `Prompt.task`
     "Tasks for which the simulated model has an ability; the extractive reader answers the others by rules."
     from treekit.models.simulated.client import HANDLERS
     return frozenset(HANDLERS)
-
-def _named(ability):
-    "Name of the simulated model, with its ability unless that is the frozen preset \"strong\"."
-    from treekit.models.simulated.ability import ability_name
-    return f"simulated ({name})" if (name := ability_name(ability)) else "simulated"
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1f95ec9
 def identity_of(

@@ -136,10 +136,11 @@ def save_run(
         [[packed_body]] = found
         body = json.loads(zlib.decompress(packed_body))
         packed_body = _pack(dict(models=models) | body | (dict(facts=_facts(facts)) if facts else {}))
-        store.submit(lambda db: db.execute(f"UPDATE kept SET time={_NOW}, body=? WHERE key=?", (time.time(), packed_body, name))).result()
+        store.write(lambda db: db.execute(f"UPDATE kept SET time={_NOW}, body=? WHERE key=?", (time.time(), packed_body, name)))
         return name
     asked = packed or packed_questions(questions, store)
     head, body = _parts(methods, questions, profile, said, given, about, asked, models)
+    if served := dict.fromkeys(name for own in facts.values() for name in own.served): head["model"] = ", ".join(served)
     _insert(store, name, json.dumps(head), body | dict(facts=_facts(facts)), asked)
     return name
 
@@ -162,7 +163,7 @@ def _insert(store, name, head, body, asked):
         add_table(db, "kept")
         db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q])
         db.execute(f"INSERT OR REPLACE INTO kept VALUES (?,?,?,{_NOW})", (name, head, _pack(body), now))
-    store.submit(write).result()
+    store.write(write)
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #673b504e
 def saved_runs(
@@ -197,7 +198,7 @@ def announce_run(
 
 def end_announcement(store: Any, name: str):
     "Remove the announcement of a run."
-    store.submit(lambda db: db.execute("DELETE FROM kept WHERE key=?", (name,))).result()
+    store.write(lambda db: db.execute("DELETE FROM kept WHERE key=?", (name,)))
 
 def running_runs(
     store: Any,  # a `Store`
@@ -279,7 +280,7 @@ def save_note(
         add_table(db, "kept")
         db.execute("DELETE FROM kept WHERE key=?", (key,))
         if verdict or text or gold: db.execute("INSERT INTO kept VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
-    store.submit(write).result()
+    store.write(write)
     return note if verdict or text or gold else None
 
 def notes_of(

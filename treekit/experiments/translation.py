@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ..config import Profile
 from ..synthetic.questions import SHARED
-from ..models.simulated.ability import PRESETS, SeededRandom
+from ..models.simulated.ability import PERFECT, SeededRandom
 from ..models.simulated.grammar import grammar
 from ..models.simulated.corpus_index import Ref, Triple, split_sentences, lookup_key, stated_facts
 from ..models.simulated.queries import Query, Thing, Why, anchors, open_readings, replace_subquery
@@ -35,7 +35,7 @@ class Translator:
 
     def __init__(self, seed: int = 0, articles: int = 400):
         self.korean = grammar(seed, articles, "ko")
-        self.words = Verbalizer(grammar(seed, articles, "en"), SeededRandom(PRESETS["perfect"]))
+        self.words = Verbalizer(grammar(seed, articles, "en"), SeededRandom(PERFECT))
         self.said = lru_cache(20_000)(self._said)
 
     def __call__(

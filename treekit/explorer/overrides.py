@@ -76,7 +76,7 @@ def switch(
     opened: OpenRun,
     method: str,  # of the run
     fields: dict = {},  # of the method: other values
-    settings: dict = {},  # of the profile: retriever, ability, …
+    settings: dict = {},  # of the profile: retriever, …
     n: int | None = None,  # its first questions only
     **given,  # of the session: chat, budget, watch
 ) -> OpenRun:

@@ -27,7 +27,6 @@ SEARCH_SCOPES = ("own", "corpus", "documents")
 def settings_of(profile: Profile) -> list[dict]:
     "The profile's fields that a page may change."
     choices = dict(retriever=RETRIEVERS, search_scope=SEARCH_SCOPES)
-    if profile.offline and profile.model == "simulated": choices |= dict(ability=())
     known = {f["name"]: f for f in fields_of(profile)}
     def offered(name): return list(dict.fromkeys((*choices[name], known[name]["value"]))) if choices[name] else []
     return [known[name] | dict(choices=offered(name)) for name in choices]
@@ -38,7 +37,7 @@ GROUPS = dict(  # group -> words of its fields
            "lookahead window synonyms evidence",
     tree="tree depth level width breadth node step round iteration explor uct rollout leav max_ merge prun stop turns order expan path "
          "views structure",
-    model="model temperature sampl prompt wording example exemplar shots token ability scorer decompos format reason family system "
+    model="model temperature sampl prompt wording example exemplar shots token scorer decompos format reason family system "
           "rationale calls",
     output="answer final refus cite label short length items evidence picked pass_n checkpoint summar integration report_share",
 )

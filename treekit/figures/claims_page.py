@@ -143,7 +143,8 @@ def row_orders(
         for c in cells:
             column = c.dataset, c.metric
             if c.printed is not None and c.group not in own: printed.setdefault(c.group, {}).setdefault(column, {})[c.method] = c.printed
-            if c.value is not None and not is_embedded(c.model): ours.setdefault((c.group, c.model), {}).setdefault(column, {})[c.method] = c
+            if c.value is not None and not is_embedded(c.model):
+                ours.setdefault((c.group, c.model), {}).setdefault(column, {})[c.method] = c
         for (group, model), mine in ours.items():
             for told in printed if group in own else [g for g in printed if g == group]:
                 made = row_order(printed[told], mine, paper=paper, artefact=path.stem, group=told, model=model)

@@ -94,5 +94,5 @@ def run_command_options() -> dict:  # profile, n, seed, data and settings by nam
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def changed_settings() -> str:  # empty if none is changed
-    "Changed settings of the command, without those that are shown elsewhere (model, ability, n, data, seed)."
-    return ", ".join(f"{k}={v}" for k, v in run_command_options().items() if k not in ("profile", "n", "seed", "data", "model", "ability"))
+    "Changed settings of the command, without those that are shown elsewhere (model, n, data, seed)."
+    return ", ".join(f"{k}={v}" for k, v in run_command_options().items() if k not in ("profile", "n", "seed", "data", "model"))

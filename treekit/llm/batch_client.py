@@ -214,8 +214,8 @@ class BatchTracker:
         first = next((e for e in errors.get("data") or () if isinstance(e, dict)), {})
         why = str(first.get("message") or "no reason given")[:300]
         full = first.get("code") == "token_limit_exceeded"
-        advice = "ask fewer questions at once (--n), then more: what is answered is not asked again" if full else "change what it objects to"
-        return CallFailed("refused", f"the batch was refused: {why}", advice, again=False)
+        fewer = "ask fewer questions at once (--n), then more: what is answered is not asked again"
+        return CallFailed("refused", f"the batch was refused: {why}", fewer if full else "change what it objects to", again=False)
 
 # %% ../../nbs/05_llm/06_batch_client.ipynb #e6366f1c
 _MAX_KNOWN = 4  # batches whose answers are kept: those of another run's batch are requested one by one

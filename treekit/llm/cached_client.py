@@ -6,19 +6,16 @@
 __all__ = ['Totals', 'CallMaker', 'CallDeduplicator', 'CachedClient', 'NotOnCassette', 'ReplayClient']
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #ec0cec35
-import asyncio, copy, time
+import asyncio, copy
 from collections import Counter
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
-from ..store.single_flight import claim_soon, forget, name_waited_for, release
-from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, canonical_endpoint, count_tokens
+from ..core.prompts import CallFailed, Completion, PerLoop, Request, canonical_endpoint, count_tokens
 from ..utils.process_identity import end_with_owner
 from ..store.errors import StoreFailed
-from ..store.shared_budget import LocalBudget, SharedBudget
 from .prices import Price, BudgetGuard, load_prices, price_of
 from ..store.run_store import Store, canonical_request, sample_keys
-from ..store.store_writer import wait_written
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #45fbbae2
 @dataclass
@@ -62,6 +59,7 @@ class CallMaker:
         amount, reserved, spent, charged = self.budget.max_cost(request, self.defaults), 0.0, 0.0, 0.0
         async def before_send():
             nonlocal reserved
+            self.store.check_writable()
             if not reserved: await self.budget.reserve(amount, request.priority)
             reserved = amount
         def on_charge(tokens_in, tokens_out, counted):
@@ -78,8 +76,7 @@ class CallMaker:
             completions = await self._reply(replace(request, on_charge=on_charge, before_send=before_send), continuation)
             answered, costs = dict(zip(keys, completions)), [self.budget.cost(c) for c in completions]
             spent = sum(c or 0.0 for c in costs)
-            saved = self.store.put_calls(answered, canonical, self.model, self.endpoint, who, costs, request.sample, wait=False)
-            await wait_written(saved)
+            self.store.put_calls(answered, canonical, self.model, self.endpoint, who, costs, request.sample)
             return answered
         except StoreFailed: raise
         except asyncio.CancelledError:
@@ -103,12 +100,10 @@ class CallMaker:
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #dec2ef71
 class CallDeduplicator:
-    "Makes each call once, for all who request it at the same time in this process and in others."
+    "Makes each call once, for all who request it at the same time in an event loop."
     def __init__(self, maker: CallMaker):
         self.maker, self.store = maker, maker.store
         self.in_flight = PerLoop(dict)  # key -> future, for the calls in flight in an event loop
-        most = getattr(maker.client, "at_once", None)
-        self.turn = Limiter(most + most // 4 + 1) if most else lambda priority: nullcontext()  # the next ones have their locks already
 
     async def get(self,
         request: Request,
@@ -117,51 +112,26 @@ class CallDeduplicator:
     ) -> list[tuple[str, Completion, bool]]:  # key, completion, whether it was stored
         "Stored or new completions of a request."
         canonical = canonical_request(request, self.maker.model, self.maker.endpoint, self.maker.defaults, continuation)
-        keys, in_flight, got, pause, since = sample_keys(canonical, request), self.in_flight(), {}, 0.005, time.monotonic()
+        keys, in_flight, got = sample_keys(canonical, request), self.in_flight(), {}
         while True:
             got |= {k: (c, True) for k, c in self.store.calls([k for k in keys if k not in got]).items()}
             missing = [k for k in keys if k not in got]
             if not missing: return [(k, *got[k]) for k in keys]
-            here = [in_flight[k] for k in missing if k in in_flight]
             free = {k: request.sample + i for i, k in enumerate(keys) if k in missing and k not in in_flight}
-            if free and (made := await self._make(canonical, free, request, continuation, who)):
-                got |= {k: (c, False) for k, c in made.items()}
-            elif here: await asyncio.shield(here[0])  # raises what that call raised
-            else:  # another process makes the call
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, 0.25)
-                name_waited_for(self.store, missing, time.monotonic() - since)
+            if free: got |= {k: (c, False) for k, c in (await self._make(canonical, free, request, continuation, who)).items()}
+            else: await asyncio.shield(in_flight[missing[0]])  # raises what that call raised
 
     async def _make(self, canonical, free, request, continuation, who):
-        "Make the calls whose locks can be acquired. Empty if other processes hold all of them."
-        future, in_flight, mine = asyncio.get_running_loop().create_future(), self.in_flight(), []
+        "Make calls that are not in flight."
+        future, in_flight = asyncio.get_running_loop().create_future(), self.in_flight()
         in_flight |= {k: future for k in free}
-        try:
-            async with self.turn(request.priority):
-                mine = list(free) if getattr(self.maker.client, "instant", False) else await self._acquire(list(free))
-                for k in set(free).difference(mine): del in_flight[k]
-                if not mine: return {}
-                made = await self.maker.make(canonical, {k: free[k] for k in mine}, request, continuation, who)
-            forget(self.store, mine)  # they were released when the replies were saved
-            return made
-        except BaseException as e:
-            if mine: release(self.store, mine)
-            if isinstance(e, Exception): future.set_exception(e), future.exception()  # retrieved, in case nobody awaits it
+        try: return await self.maker.make(canonical, free, request, continuation, who)
+        except Exception as e:
+            future.set_exception(e), future.exception()  # retrieved, in case nobody awaits it
             raise
         finally:
-            for k in free:
-                if in_flight.get(k) is future: del in_flight[k]
+            for k in free: del in_flight[k]
             if not future.done(): future.set_result(None)  # the others look into the store, and request the call if need be
-
-    async def _acquire(self, keys):
-        "Keys whose locks were acquired. If the caller is cancelled meanwhile, they are released again."
-        loop, acquiring = asyncio.get_running_loop(), claim_soon(self.store, keys)
-        def release_again(acquired):
-            if not acquired.exception() and acquired.result(): release(self.store, acquired.result(), loop)
-        try: return await wait_written(acquiring)
-        except asyncio.CancelledError:
-            acquiring.add_done_callback(release_again)
-            raise
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #29220d4b
 class CachedClient:
@@ -170,7 +140,8 @@ class CachedClient:
     def __init__(self,
         chat,  # the `LLMClient` for calls that are not stored
         store: Store,
-        budget: float | LocalBudget | SharedBudget | None = None,  # dollars for this run, or an account that others use, too
+        budget: float | None = None,  # dollars; None: no limit
+        spent: float = 0.0,  # of the budget, by earlier runs
         prices: dict[str, Price] | None = None,  # default: `load_prices()`
     ):
         price = price_of(chat.model, load_prices() if prices is None else prices)
@@ -179,13 +150,13 @@ class CachedClient:
             raise UsageError(f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
                              "(zeros for a server of your own), or set no budget (--budget none)")
         self.chat, self.store, self.who, self.replied = chat, store, {}, Counter()
-        self.budget, self.totals = BudgetGuard(budget, price), Totals(money=None if price is None else 0.0)
+        self.budget, self.totals = BudgetGuard(budget, price, spent), Totals(money=None if price is None else 0.0)
         self._calls = CallDeduplicator(CallMaker(chat, store, self.budget, self.totals))
         self.model, self.endpoint, self.defaults = chat.model, canonical_endpoint(chat.endpoint), getattr(chat, "defaults", {})
         end_with_owner()  # no process of a killed command continues to pay
         if getattr(chat, "instant", False):
-            if store.connection.mode == "direct": store.connection.mode = "deferred"
-        elif self.endpoint.partition(":")[0] not in ("offline", "trained"): store.connection.mode = "threaded"
+            if store.connection.deferred is None: store.connection.deferred = True
+        elif self.endpoint.partition(":")[0] not in ("offline", "trained"): store.connection.deferred = False
 
     def bind(self, **who) -> "CachedClient":
         "View for one caller: method=, dataset=, question=, node=."
@@ -254,11 +225,8 @@ class CachedClient:
         return sums | dict(money=money, at_most=None if money is None else at_most)
 
     async def close(self):
-        "Write what waits in memory and close the connections. A locked store is waited for at most five seconds."
-        if self.store.connection.mode == "threaded":
-            with suppress(StoreFailed, TimeoutError): await asyncio.wait_for(wait_written(self.store.submit(lambda db: None)), 5)
-        elif self.store.connection.buffer.writes:
-            with suppress(StoreFailed): self.store.flush()  # what can't be written now stays in memory until the store is closed
+        "Write what waits in memory and close the connections."
+        with suppress(StoreFailed): self.store.flush()  # what can't be written now stays in memory until the store is closed
         await self.chat.close()
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #09fc48e9

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from ..config import UsageError, kit_path
 from ..core.prompts import Completion, Request
-from ..store.shared_budget import LocalBudget, SharedBudget
 
 # %% ../../nbs/05_llm/02_prices.ipynb #b7849040
 @dataclass(frozen=True)
@@ -78,23 +77,26 @@ class BudgetExceeded(UsageError):
     "The next call could exceed the budget. Replies so far are in the store, so a run with a larger budget resumes from them."
 
 # %% ../../nbs/05_llm/02_prices.ipynb #4c622b1c
-_POLL = 0.05  # seconds between two looks at a shared budget
+_ROUNDING = 1e-12  # dollars: the most that sums of floats may be wrong by
 
 class BudgetGuard:
     "Reservations and costs of one run."
     def __init__(self,
-        budget: float | LocalBudget | SharedBudget | None,  # dollars, or an account that others use, too; None: no limit
+        limit: float | None,  # dollars; None: no limit
         price: Price | None,
+        spent: float = 0.0,  # dollars of the limit, by earlier runs
     ):
-        self.account = LocalBudget(budget) if budget is None or isinstance(budget, (int, float)) else budget
-        self.price, self.lock, self.queue, self.ticket = price, threading.Lock(), [], itertools.count()
+        self.limit, self.price, self.spent, self.reserved = limit, price, spent, 0.0
+        self.lock, self.queue, self.ticket = threading.RLock(), [], itertools.count()
 
-    @property
-    def limit(self): return self.account.limit
-    @property
-    def spent(self): return self.account.spent
-    @property
-    def reserved(self): return self.account.reserved
+    def fits(self, amount: float = 0.0) -> bool:
+        "Whether an amount is left."
+        return self.limit is None or self.spent + self.reserved + amount <= self.limit + _ROUNDING
+
+    def _take(self, amount):
+        "Reserve an amount if it is left."
+        if fits := self.fits(amount): self.reserved += amount
+        return fits
 
     def max_cost(self, request: Request, defaults: dict) -> float:
         "Upper bound on the cost of a request, in dollars."
@@ -110,18 +112,12 @@ class BudgetGuard:
     async def reserve(self, amount: float, priority: int = 0):
         "Reserve an amount. Waits for other calls to settle if need be; raises `BudgetExceeded`."
         with self.lock:
-            if fits := self.account.reserve(amount): return
-            if fits is False and not self.reserved: raise self._exceeded(amount)
+            if self._take(amount): return
+            if not self.reserved: raise self._exceeded(amount)
             loop = asyncio.get_running_loop()
             admitted = loop.create_future()
-            heapq.heappush(self.queue, entry := (-priority, next(self.ticket), amount, loop, admitted))
-        try:
-            while self.account.shared and not admitted.done():
-                await asyncio.wait([admitted], timeout=_POLL)
-                with self.lock:
-                    first = self.queue[0] if self.queue else entry
-                    if first is entry or first[-1].done(): self._admit()  # the second: the first one was cancelled
-            await admitted
+            heapq.heappush(self.queue, (-priority, next(self.ticket), amount, loop, admitted))
+        try: await admitted
         except asyncio.CancelledError:
             if admitted.done() and not admitted.cancelled() and not admitted.exception(): self.settle(amount)  # admitted at the same moment
             else: admitted.cancel()
@@ -129,13 +125,15 @@ class BudgetGuard:
 
     def settle(self, amount: float, cost: float = 0.0):
         "Book the cost of a call, release its reservation, and admit waiting calls."
-        self.account.settle(amount, cost)
-        with self.lock: self._admit()
+        with self.lock:
+            self.spent += cost
+            self.reserved = left if (left := self.reserved - amount) > _ROUNDING else 0.0
+            self._admit()
 
     def charge(self, amount: float, cost: float):
         "Book a charged attempt without a reply. `BudgetExceeded` if another attempt of the call (`amount`, reserved) might not fit."
-        self.account.settle(0.0, cost)
-        if not self.account.fits(): raise self._exceeded(amount)
+        self.settle(0.0, cost)
+        if not self.fits(): raise self._exceeded(amount)
 
     def _admit(self):
         while self.queue:
@@ -143,7 +141,7 @@ class BudgetGuard:
             if loop.is_closed() or admitted.done():
                 heapq.heappop(self.queue)
                 continue
-            if not (fits := self.account.reserve(amount)) and (fits is None or self.reserved): return
+            if not (fits := self._take(amount)) and self.reserved: return
             heapq.heappop(self.queue)
             error = None if fits else self._exceeded(amount)
             loop.call_soon_threadsafe(self._grant, admitted, amount if fits else 0.0, error)

@@ -37,11 +37,11 @@ def reported_artefacts(
     folder: Path,  # figures/<profile>
 ) -> list[dict]:  # rows of `inventory`
     "Artefacts that were run into a folder and asked a model. Raises `UsageError` if there are none."
-    path, found = store_path(load_profile(profile)), []
+    rows, path, found = runnable(what), store_path(load_profile(profile)), []
     if path.exists():
         with Store(path) as store:
             asked = {r["about"].get("artefact") for r in saved_runs(store)}
-        found = [r for r in runnable(what) if f"{r['paper']}/{r['artefact']}" in asked and _parameters(r, folder)]
+        found = [r for r in rows if f"{r['paper']}/{r['artefact']}" in asked and _parameters(r, folder)]
     if not found:
         raise UsageError(f"{' '.join(what)}: nothing that asks a model was run into {folder.name!r} under profile {profile!r}: "
                          "run `treekit reproduce`, or say --tables and --profile")
@@ -62,7 +62,8 @@ def one_way(
         given = {k: v for k, v in given.items() if k != "profile"}
         words = ", ".join(f"{k}={placeless(v)}" for k, v in given.items()) or "as the profile says"
         if wrong := [k for k, v in said.items() if placeless(given.get(k, usual.get(k))) != placeless(v)]:
-            raise UsageError(f"{name} was run with {words}, not with {wrong[0]}={placeless(said[wrong[0]])}: leave that away, or say --tables")
+            other = f"{wrong[0]}={placeless(said[wrong[0]])}"
+            raise UsageError(f"{name} was run with {words}, not with {other}: leave that away, or say --tables")
         ways.setdefault(words, (given, []))[1].append(name)
     if len(ways) > 1:
         told = "; ".join(f"{words}: {' '.join(names)}" for words, (_, names) in ways.items())

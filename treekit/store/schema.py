@@ -25,13 +25,12 @@ TABLES = dict(
     predictions="CREATE TABLE predictions (key TEXT PRIMARY KEY, row TEXT, trace BLOB, time REAL)",
     ledger="CREATE TABLE ledger (run TEXT, method TEXT, dataset TEXT, question TEXT, node TEXT, key TEXT, outcome INTEGER, paid REAL, "
            "time REAL)",
-    leases="CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT, time REAL)",
     about="CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT)",
 )
 OPTIONAL_TABLES = dict(
     kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)",
     failures="CREATE TABLE failures (key TEXT PRIMARY KEY, row TEXT, trace BLOB, time REAL)")  # failed questions, replayed as failures
-COLUMN_TYPES = dict(  # table -> type of each column; locks are never copied
+COLUMN_TYPES = dict(  # table -> type of each column
     calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr", failures="ttBr")
 _TYPES = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
 

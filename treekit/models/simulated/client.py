@@ -14,7 +14,7 @@ from ...config import UsageError
 from ...core.fingerprints import code_fingerprint
 from ...core.prompts import Completion, Request, count_tokens
 from . import agents, answers, asking, graphs, routing, verdicts
-from .ability import Ability, SeededRandom, parse_ability, uniform
+from .ability import Ability, SeededRandom, uniform
 from .output_noise import break_format, logprobs
 from .grammar import grammar
 from .task_handler import NotInSyntheticWiki, TaskCall
@@ -30,13 +30,13 @@ class SimulatedClient:
     model = "simulated"
     instant = True  # recomputing is cheaper than coordinating with other processes
     def __init__(self,
-        ability: Ability | str = "strong",
+        ability: Ability = Ability(),
         seed: int = 0,  # of the synthetic wiki
         articles: int = 400,  # size of the synthetic wiki
         otherwise=None,  # fallback `LLMClient` for other requests; `None`: raise a `UsageError`
         held_out: bool = True,  # whether it writes with held-out templates; it parses them in any case
     ):
-        self.ability = parse_ability(ability) if isinstance(ability, str) else ability
+        self.ability = ability
         self.seed, self.articles, self.otherwise, self.held_out = seed, articles, otherwise, held_out
         parameters = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
         self.endpoint = f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {parameters} world={seed}/{articles}"

@@ -11,7 +11,7 @@ from functools import lru_cache
 from ...core.types import Passage
 from .knowledge import Knowledge
 from .task_handler import TaskCall, NotInSyntheticWiki
-from .ability import PRESETS, SeededRandom
+from .ability import PERFECT, SeededRandom
 from .grammar import grammar
 from .corpus_index import value_key, stated_facts
 from .reasoner import TITLE_YEAR, Reasoner
@@ -59,7 +59,7 @@ class CorpusFacts:
 
     def _rests_on(self, question: str) -> frozenset:
         "Facts that a question requires, except years given in titles; empty if no template matches."
-        call = TaskCall(self.grammar, SeededRandom(PRESETS["perfect"]), dict(question=question))
+        call = TaskCall(self.grammar, SeededRandom(PERFECT), dict(question=question))
         try: facts, asked = required_facts(call), {q.relation for q in walk(call.query) if isinstance(q, Of)}
         except NotInSyntheticWiki: return frozenset()
         return frozenset(f for f in facts if f[1] in asked or not self._titled(*f))
