@@ -224,11 +224,13 @@ SETTING_OF = {"TreeRare": ("hotpotqa", "corpus"), "Tree-of-Question": ("hotpotqa
 
 def small_run(
     P: Profile,
+    papers: tuple = tuple(SETTING_OF),
     **session,  # as for `run`
 ) -> tuple[Results, dict[str, ComparedMethod]]:
     "Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer."
     entered, parts = entrants(P, "three", 3), []
-    for paper, (name, scope) in SETTING_OF.items():
+    for paper in papers:
+        name, scope = SETTING_OF[paper]
         rows = {m: e for m, e in entered.items() if e.paper == paper}
         parts.append(run_across(rows, sample_questions(P, (name,)), replace(P, search_scope=scope), **session))
     return joined(*parts), entered
