@@ -101,7 +101,8 @@ def test_missing_and_damaged_weights_name_the_command(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="missing or damaged"): model_source("smollm2")
 
 def test_a_beginning_that_prompts_share_is_read_once(folder):
-    asked = [request(f"who wrote the novel and when was it written in {place} a paper on trees", max_tokens=8) for place in ("Paris", "France")]
+    said = "who wrote the novel and when was it written in {} a paper on trees"
+    asked = [request(said.format(place), max_tokens=8) for place in ("Paris", "France")]
     def made(least):
         client, read = LocalClient(str(folder)), []
         client.decoder.shared_at_least = least
@@ -115,7 +116,8 @@ def test_recorded_replies_need_no_model(tmp_path, monkeypatch):
     client = LocalClient()
     canonical = canonical_request(asked, client.model, client.endpoint, client.defaults)
     made = Store(tmp_path / "made.sqlite")
-    made.put_calls(dict(zip(sample_keys(canonical, asked), [Completion("Ada Lim", 5, 2)])), canonical, client.model, client.endpoint, who, [0.0])
+    replies_by_key = dict(zip(sample_keys(canonical, asked), [Completion("Ada Lim", 5, 2)]))
+    made.put_calls(replies_by_key, canonical, client.model, client.endpoint, who, [0.0])
     made.pack(tmp_path / "smollm2.cassette")
     monkeypatch.setattr(local_client.importlib.util, "find_spec", lambda name: None)  # the weights aren't installed
     store = Store(tmp_path / "run.sqlite")
