@@ -29,6 +29,7 @@ from ...core.prompts import Request
 from ...core.method import Context, gather_or_cancel
 from .training_data import Pair, collected, followed, path_measures, parted, summary, well_formed
 from ...models.extractive.client import ExtractiveClient
+from ...models.simulated.ability import PERFECT
 from ...models.simulated.client import SimulatedClient
 from ...baselines.subquestions import NAVIGATE, checked
 from ...training.ppo import (
@@ -259,7 +260,7 @@ def _made_by():
 
 def _follower(seed: int = 0):
     "Model that answers along the paths: the simulated model without mistakes; the extractive reader for other questions."
-    return SimulatedClient("perfect", seed, otherwise=ExtractiveClient(), held_out=False)
+    return SimulatedClient(PERFECT, seed, otherwise=ExtractiveClient(), held_out=False)
 
 @lru_cache(2)
 def context_for(seed: int = 0) -> Callable:  # function: question -> Context
