@@ -161,7 +161,7 @@ def test_a_run_without_a_limit_is_packed_and_replayed_although_its_profile_has_o
 
 def test_failures_of_a_cassette_are_validated(tmp_path):
     with Store() as store:
-        store.put_failure("good", dict(answer="", error="no", usage=dict(calls=1))).result()
-        store.put_failure("bad", dict(answer="", error="", usage=[])).result()
+        store.put_failure("good", dict(answer="", error="no", usage=dict(calls=1)))
+        store.put_failure("bad", dict(answer="", error="", usage=[]))
         tape = store.pack(tmp_path / "x.sqlite")
     with Store.replay(tape) as again: assert set(again.failures()) == {"good"}

@@ -285,7 +285,7 @@ def test_a_request_that_unpacks_without_end_is_left_out(tmp_path, monkeypatch, c
 
 # --- settings and small files
 
-@pytest.mark.parametrize("command, name, value", [("reproduce", "seed", "3"), ("ask", "model", "m"), ("estimate", "data", "synthetic")])
+@pytest.mark.parametrize("command, name, value", [("ask", "model", "m"), ("estimate", "data", "synthetic")])
 def test_an_option_and_set_may_not_both_say_it(treekit_, command, name, value):
     what = "who?" if command == "ask" else "treerare/table1"
     code, said = treekit_(command, what, f"--{name}", value, "--set", f"{name}={value}")

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "data" / "real"
 
 def test_what_is_in_it():
     "As many questions as are stated, all of them published ones, with their supporting passages in their pool and in the corpus."
-    assert {d: len(load(d, "real")) for d in datasets("real")} == {"hotpotqa": 200, "musique": 135, "2wiki": 200}
+    assert {d: len(load(d, "real")) for d in datasets("real")} == {"hotpotqa": 200, "musique": 135, "2wiki": 200, "asqa": 84}
     for d in REAL:
         questions, corpus = load(d, "real"), {p.id for p in load_corpus(d, "real")}
         assert questions_fact(d, questions).startswith(f"published {d}")
@@ -32,7 +32,7 @@ def test_what_is_in_it():
 
 def test_it_is_a_source_like_others():
     assert load("musique", "real", n=5) == load("musique", "real", n=9)[:5] != load("musique", "real", n=5, seed=1)
-    for wrong in (dict(name="asqa"), dict(name="musique", split="train")):
+    for wrong in (dict(name="eli5"), dict(name="musique", split="train")):
         with pytest.raises(UsageError): load(source="real", **wrong)
     with pytest.raises(UsageError, match="no train questions"): exemplars("musique", "real")
     assert len(BundledQuestions().passages("all")) == 21_506
@@ -46,7 +46,7 @@ def test_size_and_licences():
     said = (FOLDER / "README.md").read_text(encoding="utf-8")
     for words in ("CC BY-SA 4.0", "CC BY 4.0", "Apache-2.0", "EMNLP 2018", "TACL 2022", "COLING 2020", "What was changed"):
         assert words in said
-    assert {f.name.split(".")[0].removesuffix("_corpus") for f in FOLDER.glob("*.xz")} == set(REAL)
+    assert {f.name.split(".")[0].removesuffix("_corpus") for f in FOLDER.glob("*.xz")} == {*REAL, "asqa", "asqa_articles"}
 
 
 def test_files_are_plain_json_lines():

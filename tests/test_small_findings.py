@@ -38,13 +38,12 @@ def test_no_comment_points_at_prose_that_is_only_in_the_notebook():
     ("https://notopenai.com/v1", True), ("http://localhost:8000/v1", True)])
 def test_who_scores_a_text_is_answered_once(endpoint, scores):
     "The environment check, the dry run and the client of batches ask the same function."
-    import treekit.llm.batch_client as batch
     import treekit.artefacts.environment_check as doctor
     import treekit.experiments.cost_sampling as pilot
     import treekit.artefacts.mocks as standins
     from treekit.llm.openai_client import scores_texts
     assert scores_texts(endpoint) is scores
-    assert doctor.scores_texts is pilot.scores_texts is batch.scores_texts is standins.scores_texts is scores_texts
+    assert doctor.scores_texts is pilot.scores_texts is standins.scores_texts is scores_texts
 
 
 def test_rows_of_questions_that_an_estimate_did_not_ask_can_be_scored():
