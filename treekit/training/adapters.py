@@ -32,7 +32,7 @@ def encoded(
     tokenizer,
     longest: int,  # tokens
 ) -> list[dict]:
-    "One row a group: what its requests have in common is read once, and each rest with its reply stands in a branch of its own."
+    "Rows of tokens, one per group: the common beginning of its requests, then a separate branch for each rest and its reply."
     rows = []
     for group in groups:
         prompts = [tokenizer.apply_chat_template(list(m), add_generation_prompt=True, tokenize=True, return_dict=False) for m, _ in group]
@@ -61,7 +61,7 @@ def collated(rows: list[dict]) -> dict:
 def train_adapter(
     groups,  # of the training, as for `encoded`
     held_out,  # of the validation
-    folder: Path,  # of the adapter; checkpoints stand in its folder `run`, and a training that was interrupted goes on
+    folder: Path,  # of the adapter; its subfolder `run` has the checkpoints; an interrupted training resumes
     recipe: Recipe = Recipe(),
 ) -> list[dict]:  # what was logged: step, loss, eval_loss
     "Train a LoRA adapter of all linear layers on the replies."
