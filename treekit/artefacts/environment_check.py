@@ -8,7 +8,7 @@ __all__ = ['REQUIREMENTS', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 
            'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
-import asyncio, functools, http.client, os, shutil, socket, sys, urllib.error, urllib.request
+import asyncio, functools, os, shutil, socket, sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from ..config import Profile, UsageError, choose, home_dir, run_options, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
+from ..core.http import http_client
 from ..core.prompts import CallFailed
 from ..llm.openai_client import SCORE_ELSEWHERE, ServerConnection, call_failed, parse_body, scores_texts
 from .catalog import FIELDS, inventory
@@ -86,9 +87,10 @@ def _registered(paper):
 @functools.cache
 def _unreached(url):
     "Reason why no server answers at an address; empty if one does. A proxy of the environment is used."
-    try: urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=5).close()
-    except urllib.error.HTTPError: return ""  # it answers
-    except (OSError, ValueError, http.client.HTTPException) as e: return str(getattr(e, "reason", e))
+    import httpx2
+    try:
+        with http_client(url, 5) as client: client.head(url)
+    except (httpx2.HTTPError, httpx2.InvalidURL) as e: return str(e)
     return ""
 
 def need_network(
