@@ -43,7 +43,7 @@ def bundled_documents(
 
 @functools.lru_cache(len(REAL + ARTICLES))
 def bundled_passages(
-    name: str,  # one of `REAL`
+    name: str,  # one of `REAL`, or of `ARTICLES`: its articles in chunks
 ) -> Passages:  # cached
     "Passages of a data set, by title and text."
     choose("dataset of the real sample", name, REAL + ARTICLES)
@@ -63,8 +63,8 @@ def _record(kept, passages):
 @functools.lru_cache(len(REAL + ARTICLES))
 def _questions(name):
     "All questions of a data set."
-    file, passages = f"{name}.dev.jsonl.xz", () if name in ARTICLES else bundled_passages(name)
-    records = (kept if name in ARTICLES else _record(kept, passages) for kept in _rows(file))
+    records = _rows(file := f"{name}.dev.jsonl.xz")
+    if name in REAL: records = [_record(kept, bundled_passages(name)) for kept in records]
     return tuple(parse_question(record, f"{file}, line {n}", name) for n, record in enumerate(records, 1))
 
 # %% ../../nbs/06_corpora/16_bundled_questions.ipynb #9e5630f4

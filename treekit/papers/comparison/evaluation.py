@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['PROPOSED', 'USUAL_ROWS', 'THREE_ROWS', 'SMALL_SEARCH', 'COSTLY', 'SHOWN_AS', 'COLUMN_NAMES', 'MEAN', 'MULTIHOP_MEAN',
-           'SIZES_ON_TWO_CORES', 'SETTING_OF', 'ComparedMethod', 'trained_search_r1', 'entrants', 'with_top_k',
-           'why_not', 'run_across', 'empty_cells', 'search_r1_note', 'qualities', 'quality_cells', 'against_best',
-           'small_run', 'beside_baselines', 'what_methods_add', 'cost_rows']
+           'ComparedMethod', 'trained_search_r1', 'entrants', 'with_top_k', 'why_not', 'run_across', 'empty_cells',
+           'search_r1_note', 'qualities', 'quality_cells', 'against_best', 'cost_rows']
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bca489b1
 import re
@@ -25,9 +24,9 @@ from ...experiments import resources
 from ..rdr2.evaluation import affordable
 from ...experiments.results import Results, Scored, joined
 from ...experiments.run import run
-from ...experiments.tables import MULTIHOP, PRINTED, sample_questions
+from ...experiments.tables import MULTIHOP, PRINTED
 from ..toq.evaluation import PRINTED_AS
-from ...scoring.statistics import bootstrap, contrast, false_discovery, paired_test
+from ...scoring.statistics import bootstrap, contrast, false_discovery
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #3572f24b
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def trained_search_r1(P: Profile) -> bool:
 
 def entrants(
     P: Profile,  # who takes questions apart, and who routes
-    rows: str = "usual",  # "all": also what takes long; "three": of each paper a plain row, a baseline and its own method
+    rows: str = "usual",  # "all": also what takes long; "three": a plain row, a baseline and the own method of each paper
     top_k: int | None = None,  # passages a search, for every method that has such a field; None: its paper's own number
 ) -> dict[str, ComparedMethod]:  # shown name -> row; each paper's baselines before its own method
     "The rows, named by what runs."
@@ -217,60 +216,6 @@ def against_best(
     return [c | beside(test) for c, test in zip(placed, tests)]
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #e3b3d8ef
-SIZES_ON_TWO_CORES = "Smaller than printed: 3 passages a search; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
-
-SETTING_OF = {"TreeRare": ("hotpotqa", "corpus"), "Tree-of-Question": ("hotpotqa", "corpus"), "ARISE": ("hotpotqa", "own"),
-              "SEARCH-R": ("hotpotqa", "own"), "RDR²": ("asqa", "documents")}  # paper -> data set, and what is searched in its experiments
-
-def small_run(
-    P: Profile,
-    papers: tuple = tuple(SETTING_OF),
-    **session,  # as for `run`
-) -> tuple[Results, dict[str, ComparedMethod]]:
-    "Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer."
-    entered, parts = entrants(P, "three", 3), []
-    for paper in papers:
-        name, scope = SETTING_OF[paper]
-        rows = {m: e for m, e in entered.items() if e.paper == paper}
-        parts.append(run_across(rows, sample_questions(P, (name,)), replace(P, search_scope=scope), **session))
-    return joined(*parts), entered
-
-def beside_baselines(
-    results: Results,
-    rows: dict[str, ComparedMethod],
-) -> list[dict]:  # paper, method, dataset, metric, n, failures, value, low, high, calls, tokens, critical_path; own_adds, …, p
-    "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
-    found, cost = qualities(results), {(c["method"], c["dataset"]): c for c in results.cost()}
-    own = {(rows[m].paper, d): s[d] for (m, d), s in found.items() for s in [{d: s}] if rows[m].proposed}
-    made = []
-    for cell, spent in zip(quality_cells(results, rows), found):
-        _, d = spent
-        c, mine = cost[spent], own.get((cell["paper"], d))
-        line = {k: cell[k] for k in ("paper", "method", "dataset", "metric", "n", "failures", "value", "low", "high")}
-        line |= dict(calls=c["calls"], tokens=c["tokens_in"] + c["tokens_out"], critical_path=c["critical_path"])
-        if mine and not rows[cell["method"]].proposed:
-            test = paired_test(*zip(*((found[spent][q], mine[q]) for q in found[spent])))
-            line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p)
-        made.append(line)
-    return made
-
-def what_methods_add(
-    lines: list[dict],  # from `beside_baselines`
-) -> list[str]:  # a sentence for each paper
-    "Each paper's own method beside its best baseline here: the difference with its interval, and the ratio of tokens."
-    said = []
-    for paper in dict.fromkeys(line["paper"] for line in lines):
-        own = next((line for line in lines if line["paper"] == paper and "own_adds" not in line), None)
-        others = [line for line in lines if line["paper"] == paper and "own_adds" in line]
-        if not own or not others:
-            continue
-        best = max(others, key=lambda line: line["value"])
-        low, high = best["adds_low"], best["adds_high"]
-        verdict = "helps" if low > 0 else "harms" if high < 0 else f"can't be told from it with {own['n']} questions"
-        said.append(f"{own['method']} {verdict}: {best['own_adds']:+.2f} [{low:+.2f}, {high:+.2f}] against {best['method']} "
-                    f"({own['metric']}, {own['dataset']}), with {own['tokens'] / best['tokens']:.1f} times its tokens.")
-    return said
-
 def cost_rows(
     spent: list[Spending],
     rows: dict[str, ComparedMethod],
