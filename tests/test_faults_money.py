@@ -143,7 +143,7 @@ def test_a_cancelled_call_counts_as_charged(server, tmp_path):
 
 
 def test_who_gives_up_waiting_holds_nobody_up():
-    "The first in the queue is cancelled; who stands behind him is let in when another call has settled."
+    "The first call in the queue is cancelled; the next one is admitted when another call has settled."
     async def main():
         one = BudgetGuard(1.0, Price(1, 1, 1))
         await one.reserve(0.9)

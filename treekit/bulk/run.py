@@ -95,7 +95,7 @@ def map_partitions(
             left = {n: replace(p, lethal=p.lethal | _lethal_rows(engine, function, arguments, p)) for n, p in left.items()}
     rows = next(iter(left.values())).rows
     raise UsageError(f"{ATTEMPTS} workers died of the rows {rows[0][0]} to {rows[-1][0]}, and of none of them alone: "
-                     "if the memory is too small, give fewer --workers or fewer --rows")
+                     "if the memory is too small, give fewer --workers")
 
 def _batched(items, size):
     while some := list(itertools.islice(items, size)): yield some

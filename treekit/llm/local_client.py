@@ -299,7 +299,7 @@ class LocalClient:
         self.model, self.endpoint = model if model.startswith(SMOLLM2) else f"{Path(model).name} ({content})", f"local:{content}"
         self.defaults = request_defaults(temperature or 0.0, max_tokens)
         self._threads = ThreadPoolExecutor(concurrency, thread_name_prefix="local-model")
-        one = ThreadPoolExecutor(1, thread_name_prefix="local-decoder")  # each thread that computes would keep memory of its own
+        one = ThreadPoolExecutor(1, thread_name_prefix="local-decoder")  # several computing threads would each retain memory
         self._batched = MicroBatcher(lambda jobs: one.submit(self.decoder, jobs).result(), 4 * concurrency, Decoder.most_rows, pause=0.2)
 
     def __repr__(self): return f"{type(self).__name__}({self.model!r})"
