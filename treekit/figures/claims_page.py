@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..utils.sanitize import cell_text
 from .cells import read_cells
-from .claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict, judge_claims, load_claims, merged_cells
+from .claims import CLAIM_OUTCOMES, SIZES, TESTED_OUTCOMES, ClaimVerdict, judge_claims, load_claims, merged_cells
 from .significance import direction_of
 from .tables import to_html, to_markdown
 from ..experiments.provenance import is_embedded
@@ -306,7 +306,7 @@ def claims_in(
 def _judged_rows(path):
     "Rows of a claims.csv; none if no claim was judged."
     rows = read_rows(path)
-    return rows if any(row["outcome"] not in ("not run", "needs people") for row in rows) else []
+    return rows if any(row["outcome"] in TESTED_OUTCOMES for row in rows) else []
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #4b41ae15
 def claims_by_artefact(
