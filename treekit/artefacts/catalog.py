@@ -111,9 +111,10 @@ def settled(
     sets: dict,  # values of `--set`: field -> value
     model: str | None = None,  # these two are settings
     endpoint: str | None = None,
-    **options,  # n, seed, data, budget, as far as the command has them; None: not given
-) -> tuple[dict, dict]:  # the options, None if set by neither; the other settings
+    **options,  # n, data, budget, as far as the command has them; None: not given
+) -> tuple[dict, dict]:  # the options and the seed, None if set by neither; the other settings
     "Merge options and settings. Raises `UsageError` for a field that is set by both."
+    options = dict(seed=None) | options  # no command has an option for it
     given = {k: v for k, v in dict(options, model=model, endpoint=endpoint).items() if v is not None}
     if twice := sorted(given.keys() & sets): raise UsageError(f"{twice[0]} is given twice: by --{twice[0]} and by --set")
     read = load_profile(profile, **{k: v for k, v in sets.items() if k in options})

@@ -54,7 +54,7 @@ def compare_command(methods, profile, n, data, budget, model, endpoint, sets, on
     if notebook:
         try: import papermill  # noqa: F401 (before anything is asked)
         except ImportError: raise UsageError(missing_library("papermill")) from None
-    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
+    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     chosen = profile_of(profile, given, wanted)
     if not chosen.offline:
         from treekit.artefacts.environment_check import check_access, need_hub

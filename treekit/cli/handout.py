@@ -101,7 +101,7 @@ def pack_command(file, what, profile, questions, n, data, model, endpoint, sets,
     if questions and not what: raise UsageError("--only goes with artefacts: treekit cassette pack FILE PAPER/ARTEFACT --only …")
     from treekit.artefacts.cassette_packing import pack_run
     from treekit.artefacts.catalog import assigned, settled
-    given, others = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data)
+    given, others = settled(profile, assigned(sets), model, endpoint, n=n, data=data)
     given = {k: v for k, v in given.items() if v is not None}
     facts = pack_run(Path(file), what, profile, questions or "", given, others)
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")

@@ -158,7 +158,7 @@ def reproduce(what, profiles, n, data, budget, model, endpoint, sets, dry_run, o
         return _dry_run(what, profiles, sets, n, jobs, out, force, as_json)
     if len(profiles) > 1: raise UsageError("several --profile go with --dry-run only")
     profile = profiles[0] if profiles else "offline"
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     from treekit.artefacts.estimate import before_paying
     from treekit.artefacts.reproduce import reproduce_all
     _ready(what, profile, sets, given["data"], given["budget"])
@@ -258,7 +258,7 @@ def ask(question, named, passages, profile, n, data, budget, model, endpoint, se
     """
     from treekit.cli.ask import answer
     wanted = assigned(sets)
-    given, others = settled(profile, wanted, model, endpoint, seed=None, data=data, budget=budget)
+    given, others = settled(profile, wanted, model, endpoint, data=data, budget=budget)
     p = profile_of(profile, given, others)
     chosen, dataset = _method(named, wanted, p.data)
     if not p.offline:
@@ -410,7 +410,7 @@ def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_j
     assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
     uses as many questions as in a run.
     """
-    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
+    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     p = profile_of(profile, given, wanted)
     _hub_notice(p)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
@@ -448,7 +448,7 @@ def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_
     from treekit.utils.sealed_process import sealed
     from treekit.experiments.cassettes import replay_settings
     if not Path(file).is_file(): absent("cassette", file)
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=None, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)

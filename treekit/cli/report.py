@@ -31,7 +31,7 @@ def report_command(what, out, tables, profile, sets):
     """
     from treekit.artefacts.catalog import assigned, settled
     from treekit.reports.report import write_report
-    given, others = settled(profile, assigned(sets), n=None, seed=None, data=None)
+    given, others = settled(profile, assigned(sets), n=None, data=None)
     said = {k: v for k, v in given.items() if v is not None} | others
     path = Path(out or f"{'-'.join(dict.fromkeys(w.strip('/').replace('/', '-') for w in what))}-report.zip")
     made = write_report(path, what, profile, tables and Path(tables), said)
