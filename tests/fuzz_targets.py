@@ -108,6 +108,7 @@ MEANT = [r for _, r in SLOW_REPLIES.values()] + DEEP_REPLIES + HALF_PAIRS + LONG
 def questions_of(path):
     "A file of questions: each record is a question, or an error."
     from treekit.corpora.corpus_hash import corpus_hash
+    from treekit.corpora.files import open_text
     from treekit.corpora.load import _read
 
     found = _read(path, "hotpotqa")
@@ -116,7 +117,8 @@ def questions_of(path):
     corpus_hash(p for q in found for p in q.paragraphs)
     if path.suffix == ".txt":
         return
-    text = path.read_text(encoding="utf-8-sig")
+    with open_text(path) as file:
+        text = file.read()
     if path.suffix == ".jsonl":
         assert len(found) == sum(bool(l.strip()) for l in text.split("\n")), "records are lost"
     try:

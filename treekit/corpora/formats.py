@@ -260,7 +260,7 @@ def _longbench(row, name):
         paragraphs += _chunked(prefix, _squash(title), text)
     if not paragraphs: raise row.error("field 'context' is empty: a question of this format is looked up in its own text")
     answers = _answers(row)
-    own = row.data.get("_id") or row.data.get("id") or f"{name}-{content_hash(row.get('question'), context)}"
+    own = _id(row, "") or f"{name}-{content_hash(row.get('question'), context)}"
     return dict(id=own, answers=answers, paragraphs=tuple({p.id: p for p in paragraphs}.values()))
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #d30f2ed5
