@@ -1,8 +1,10 @@
 "Scripted agents for the local server's `reply` setting: each gets the request's JSON."
+
 import re
 
 
-def asked(body): return "\n".join(m["content"] for m in body["messages"])
+def asked(body):
+    return "\n".join(m["content"] for m in body["messages"])
 
 
 def turn(body):
@@ -13,7 +15,8 @@ def turn(body):
 
 def answers(body):
     "What chains of thought, and the choice among them, reply."
-    if "Choice:" in asked(body): return "Choice: 1"
+    if "Choice:" in asked(body):
+        return "Choice: 1"
     return [f"Explanation: path {i}.\nFINAL: {'Ribe' if i % 3 else 'Tarn'}" for i in range(body.get("n") or 1)]
 
 
@@ -53,24 +56,39 @@ WAYS = {
     "Search[Mira Voss]": ("Finish[Ribe]", "Lookup[born]", "Search[Tarn]"),
     "Lookup[director]": ("Finish[Mira Voss]", "Lookup[plays]", "Search[Nobody]"),
 }
-WORTH = {"Search[The Lamp]": 7, "Search[Mira Voss]": 7, "Lookup[director]": 5, "Finish[Ribe]": 10, "Finish[Mira Voss]": 8}
+WORTH = {
+    "Search[The Lamp]": 7,
+    "Search[Mira Voss]": 7,
+    "Lookup[director]": 5,
+    "Finish[Ribe]": 10,
+    "Finish[Mira Voss]": 8,
+}
 
 
 def branches(body):
     "A tree: five turns for a state, three kinds of them (two at the root, where case doesn't matter), and a score for each."
     last = ([""] + re.findall(r"\nAction \d+: (.*)", asked(body).rpartition("\nQuestion: ")[2]))[-1]
-    if "SCORE:" in asked(body): return f"So far.\nSCORE: {WORTH.get(last, 2)}"
-    return [f"Let me see.\nAction: {WAYS[last][i % 3]}" for i in range(body.get("n") or 1)] if turn(body) else answers(body)
+    if "SCORE:" in asked(body):
+        return f"So far.\nSCORE: {WORTH.get(last, 2)}"
+    return (
+        [f"Let me see.\nAction: {WAYS[last][i % 3]}" for i in range(body.get("n") or 1)]
+        if turn(body)
+        else answers(body)
+    )
 
 
 def endless(body):
     "A tree whose paths never finish."
-    if "SCORE:" in asked(body): return "SCORE: 5"
-    return [f"On.\nAction: Lookup[{w}]" for w in ("mill", "quay", "mill", "mill", "quay")] if turn(body) else answers(body)
+    if "SCORE:" in asked(body):
+        return "SCORE: 5"
+    return (
+        [f"On.\nAction: Lookup[{w}]" for w in ("mill", "quay", "mill", "mill", "quay")] if turn(body) else answers(body)
+    )
 
 
 def mistaken(body):
     "A path that finishes with a wrong answer, and with another one when it is told so."
-    if not turn(body): return answers(body)
+    if not turn(body):
+        return answers(body)
     said = "Finish[Ribe]" if "reward = 0" in asked(body).rpartition("\nQuestion: ")[2] else "Finish[Tarn]"
     return [f"So.\nAction: {said}"] * (body.get("n") or 1)

@@ -19,6 +19,7 @@ A batch's requests are answered by what answers single ones. Further keys of a s
     upload_faults  so many uploads of a file break the connection
     order_faults  statuses that the next orders get ("reset": the connection breaks) after the batch was made
 """
+
 import asyncio, json, re, sys, time
 from pathlib import Path
 
@@ -29,24 +30,38 @@ from openai_server import STATE, Connection, Server
 FILES, BATCHES = {}, {}
 
 
-def tokens(line): return -(-len("".join(m["content"] for m in line["body"].get("messages", ())) or line["body"].get("prompt", "")) // 4)
+def tokens(line):
+    return -(
+        -len("".join(m["content"] for m in line["body"].get("messages", ())) or line["body"].get("prompt", "")) // 4
+    )
 
 
-def text_of(body): return "\n".join(m["content"] for m in body["messages"]) if "messages" in body else body["prompt"]
+def text_of(body):
+    return "\n".join(m["content"] for m in body["messages"]) if "messages" in body else body["prompt"]
 
 
 def answer_line(line, fault, i, n):
     if fault.get("kind") == "errors" and i < fault["share"] * n:
         body = dict(error=fault.get("error", dict(message="oops")))
-        return False, dict(custom_id=line["custom_id"], response=dict(status_code=fault.get("status", 500), body=body), error=None)
-    body = openai_server.chat(line["body"], {}) if line["url"].endswith("/chat/completions") else openai_server.completions(line["body"])
-    if body is None: return False, dict(custom_id=line["custom_id"], response=dict(status_code=404, body=dict(error=dict(message="none"))))
+        return False, dict(
+            custom_id=line["custom_id"], response=dict(status_code=fault.get("status", 500), body=body), error=None
+        )
+    body = (
+        openai_server.chat(line["body"], {})
+        if line["url"].endswith("/chat/completions")
+        else openai_server.completions(line["body"])
+    )
+    if body is None:
+        return False, dict(
+            custom_id=line["custom_id"], response=dict(status_code=404, body=dict(error=dict(message="none")))
+        )
     return True, dict(id="r", custom_id=line["custom_id"], response=dict(status_code=200, body=body), error=None)
 
 
 def look(batch):
     "What has become of a batch by now."
-    if batch["status"] in ("in_progress", "validating") and time.time() >= batch["ends"]: end(batch)
+    if batch["status"] in ("in_progress", "validating") and time.time() >= batch["ends"]:
+        end(batch)
     shown = {k: v for k, v in batch.items() if k not in ("lines", "ends", "fault", "tokens", "answered")}
     return shown | dict(request_counts=dict(total=len(batch["lines"]), completed=batch.get("answered", 0), failed=0))
 
@@ -72,35 +87,59 @@ def end(batch):
     batch["answered"] = len(good)
     good.reverse()  # in no order
     whole = "".join(json.dumps(row) + "\n" for row in good)
-    if fault.get("kind") == "garbled": whole = whole[:len(whole) // 2]
+    if fault.get("kind") == "garbled":
+        whole = whole[: len(whole) // 2]
     FILES[f"out-{batch['id']}"], FILES[f"err-{batch['id']}"] = whole, "".join(json.dumps(row) + "\n" for row in bad)
-    batch |= dict(status=fault["kind"] if fault.get("kind") in ("expired", "cancelled") else "completed",
-                  output_file_id=f"out-{batch['id']}" if good else None, error_file_id=f"err-{batch['id']}" if bad else None)
+    batch |= dict(
+        status=fault["kind"] if fault.get("kind") in ("expired", "cancelled") else "completed",
+        output_file_id=f"out-{batch['id']}" if good else None,
+        error_file_id=f"err-{batch['id']}" if bad else None,
+    )
 
 
 def order(body):
     lines = [json.loads(line) for line in FILES[body["input_file_id"]].splitlines()]
     faults = STATE.script.get("batch_faults", [])
     fault = next((f for f in faults if f.get("times", 1) > 0), {})
-    if fault: fault["times"] = fault.get("times", 1) - 1
-    size, queued = sum(map(tokens, lines)), sum(b["tokens"] for b in BATCHES.values() if look(b)["status"] in ("in_progress", "validating"))
+    if fault:
+        fault["times"] = fault.get("times", 1) - 1
+    size, queued = (
+        sum(map(tokens, lines)),
+        sum(b["tokens"] for b in BATCHES.values() if look(b)["status"] in ("in_progress", "validating")),
+    )
     most = STATE.script.get("queue", 0)
     if most and queued + size > most:
-        fault = dict(kind="failed", code="token_limit_exceeded", message=f"Enqueued token limit reached. Limit: {most:,} enqueued tokens.")
+        fault = dict(
+            kind="failed",
+            code="token_limit_exceeded",
+            message=f"Enqueued token limit reached. Limit: {most:,} enqueued tokens.",
+        )
     id = f"batch_{len(BATCHES)}"
     BATCHES[id] = dict(
-        id=id, object="batch", endpoint=body["endpoint"], input_file_id=body["input_file_id"], completion_window="24h",
+        id=id,
+        object="batch",
+        endpoint=body["endpoint"],
+        input_file_id=body["input_file_id"],
+        completion_window="24h",
         status="in_progress",
-        created_at=int(time.time()), made=time.time(), metadata=body.get("metadata"), lines=lines, fault=fault, tokens=size, errors=None,
+        created_at=int(time.time()),
+        made=time.time(),
+        metadata=body.get("metadata"),
+        lines=lines,
+        fault=fault,
+        tokens=size,
+        errors=None,
         ends=time.time() + (0 if fault.get("kind") == "failed" else STATE.script.get("seconds", 0.0)),
-        output_file_id=None, error_file_id=None,
+        output_file_id=None,
+        error_file_id=None,
     )
     return BATCHES[id]
 
 
 class BatchConnection(Connection):
     async def reply(self, path, head, body):
-        if not path.startswith(("/v1/files", "/v1/batches")): return await super().reply(path, head, body)
+        if not path.startswith(("/v1/files", "/v1/batches")):
+            return await super().reply(path, head, body)
         where, _, query = path.removeprefix("/v1").partition("?")
         post = head.startswith(b"POST")
         STATE.talks = getattr(STATE, "talks", 0) + 1
@@ -112,7 +151,9 @@ class BatchConnection(Connection):
             part = next(p for p in body.split(b"--" + boundary) if b'filename="' in p)
             name = f"file-{len(FILES)}"
             FILES[name] = part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n").decode()
-            return self.send(200, dict(id=name, object="file", bytes=len(FILES[name]), created_at=0, filename="f", purpose="batch"))
+            return self.send(
+                200, dict(id=name, object="file", bytes=len(FILES[name]), created_at=0, filename="f", purpose="batch")
+            )
         if where.startswith("/files/") and STATE.script.get("lost_files", 0) > 0:
             STATE.script["lost_files"] -= 1
             return self.send(404, dict(error=dict(message="no such file")))
@@ -120,19 +161,23 @@ class BatchConnection(Connection):
             text = FILES[where.split("/")[2]]
             if STATE.script.get("half_files", 0) > 0:
                 STATE.script["half_files"] -= 1
-                text = text[:len(text) // 2]
+                text = text[: len(text) // 2]
             return self.send(200, text.encode(), "content-type: application/octet-stream")
-        if where == "/batches" and post: return await self.ordered(json.loads(body))
+        if where == "/batches" and post:
+            return await self.ordered(json.loads(body))
         if where == "/batches":
             after = re.search(r"after=(\w+)", query)
             rows = list(reversed(BATCHES.values()))
-            if after: rows = rows[[b["id"] for b in rows].index(after[1]) + 1:]
+            if after:
+                rows = rows[[b["id"] for b in rows].index(after[1]) + 1 :]
             return self.send(200, dict(object="list", data=[look(b) for b in rows[:2]], has_more=len(rows) > 2))
         if STATE.script.get("lost_states", 0) > 0:
             STATE.script["lost_states"] -= 1
             return self.send(404, dict(error=dict(message="no such batch")))
-        if STATE.script.get("odd_states"): return self.send(200, STATE.script["odd_states"].pop(0).encode())
-        if batch := BATCHES.get(where.split("/")[2]): return self.send(200, look(batch))
+        if STATE.script.get("odd_states"):
+            return self.send(200, STATE.script["odd_states"].pop(0).encode())
+        if batch := BATCHES.get(where.split("/")[2]):
+            return self.send(200, look(batch))
         self.send(404, dict(error=dict(message="no such batch")))
 
     async def ordered(self, body):
@@ -142,23 +187,36 @@ class BatchConnection(Connection):
             fault = faults.pop(0)
             return self.transport.abort() if fault == "reset" else self.send(fault, dict(error=dict(message="lost")))
         await asyncio.sleep(STATE.script.get("slow_order", 0))
-        if not self.transport.is_closing(): self.send(200, look(made))
+        if not self.transport.is_closing():
+            self.send(200, look(made))
 
-    def connection_lost(self, error): pass  # a killed client's order is carried out all the same
+    def connection_lost(self, error):
+        pass  # a killed client's order is carried out all the same
 
     def control(self, path, body):
-        if path in ("/_reset", "/_forget"): FILES.clear(), BATCHES.clear()
-        if path != "/_batches": return super().control(path, body)
-        rows = [look(b) | dict(texts=[text_of(line["body"]) for line in b["lines"]], ids=[line["custom_id"] for line in b["lines"]],
-                               tokens=b["tokens"]) for b in BATCHES.values()]
+        if path in ("/_reset", "/_forget"):
+            FILES.clear(), BATCHES.clear()
+        if path != "/_batches":
+            return super().control(path, body)
+        rows = [
+            look(b)
+            | dict(
+                texts=[text_of(line["body"]) for line in b["lines"]],
+                ids=[line["custom_id"] for line in b["lines"]],
+                tokens=b["tokens"],
+            )
+            for b in BATCHES.values()
+        ]
         self.send(200, dict(batches=rows))
 
 
 class BatchServer(Server):
     "Starts the server's process; a context manager."
+
     file = __file__
 
-    def batches(self): return self._ask("/_batches")["batches"]
+    def batches(self):
+        return self._ask("/_batches")["batches"]
 
     def asked(self):
         "The ids of all requests that a batch has taken in, those of batches that failed as a whole left out."
@@ -168,5 +226,7 @@ class BatchServer(Server):
 if __name__ == "__main__":
     openai_server.Connection = BatchConnection
     sys.modules.setdefault("openai_server", openai_server)
-    try: asyncio.run(openai_server.main(json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}")))
-    except KeyboardInterrupt: pass
+    try:
+        asyncio.run(openai_server.main(json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}")))
+    except KeyboardInterrupt:
+        pass

@@ -1,4 +1,5 @@
 "The five methods by batch, in a process of its own to be killed."
+
 import multiprocessing, threading
 
 from tqdm import tqdm
@@ -17,7 +18,10 @@ import replies
 
 processes = multiprocessing.get_context("fork")
 METHODS = {
-    "TreeRare": TreeRare(), "ToQ": TreeOfQuestion(), "ARISE": ARISE(iterations=2, depth=3, scorer="guess"), "SEARCH-R": SearchR(),
+    "TreeRare": TreeRare(),
+    "ToQ": TreeOfQuestion(),
+    "ARISE": ARISE(iterations=2, depth=3, scorer="guess"),
+    "SEARCH-R": SearchR(),
     "RDR2": RDR2(),
 }
 
@@ -25,32 +29,58 @@ METHODS = {
 def reply(body):
     "In the form that each of the five asks for; for the rest, anything."
     text = "\n".join(m["content"] for m in body["messages"])
-    if "## Document" in text: return replies.routes(body)
-    if "Sub-question:" in text or "Supporting facts" in text: return replies.reasoning(body)
+    if "## Document" in text:
+        return replies.routes(body)
+    if "Sub-question:" in text or "Supporting facts" in text:
+        return replies.reasoning(body)
     return replies.various(body)
 
 
-def passages(): return {"hotpotqa": load_corpus("hotpotqa", "synthetic:100")[:40]}  # few: SEARCH-R parses them all
+def passages():
+    return {"hotpotqa": load_corpus("hotpotqa", "synthetic:100")[:40]}  # few: SEARCH-R parses them all
 
 
-def asked(n): return {"hotpotqa": load("hotpotqa", "synthetic:100", n=n)}
+def asked(n):
+    return {"hotpotqa": load("hotpotqa", "synthetic:100", n=n)}
 
 
 def settings(endpoint):
-    return load_profile("local", endpoint=endpoint, model="gpt-4o-mini", data="synthetic:100", retriever="bm25s",
-                        concurrency=32, wiki="corpus")
+    return load_profile(
+        "local",
+        endpoint=endpoint,
+        model="gpt-4o-mini",
+        data="synthetic:100",
+        retriever="bm25s",
+        concurrency=32,
+        wiki="corpus",
+    )
 
 
 def by_batch(url, journal):
-    return BatchClient("gpt-4o-mini", url, "k", journal=Journal(journal), settle=0.15, poll=(0.02, 0.1), grace=1.0, timeout=20, pause=0.01)
+    return BatchClient(
+        "gpt-4o-mini",
+        url,
+        "k",
+        journal=Journal(journal),
+        settle=0.15,
+        poll=(0.02, 0.1),
+        grace=1.0,
+        timeout=20,
+        pause=0.01,
+    )
 
 
 def told(results):
     "What must not depend on how it was asked."
-    return [{k: v for k, v in r.record().items() if k not in ("seconds", "hits")} | dict(trace=r.trace.to_json()) for r in results.rows]
+    return [
+        {k: v for k, v in r.record().items() if k not in ("seconds", "hits")} | dict(trace=r.trace.to_json())
+        for r in results.rows
+    ]
 
 
 def go(url, store, journal, n, methods=METHODS):
     tqdm.set_lock(threading.RLock())
     kept = Store(store)  # left open: stored rows load their traces from it
-    return run(methods, asked(n), settings(url), corpora=passages(), chat=by_batch(url, journal), store=kept, progress=False)
+    return run(
+        methods, asked(n), settings(url), corpora=passages(), chat=by_batch(url, journal), store=kept, progress=False
+    )

@@ -1,4 +1,5 @@
 "Jobs for the tests of `treekit bulk`, in a module that workers can import."
+
 import json, os, time
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,22 +11,29 @@ from treekit.bulk.jobs import Made
 @dataclass(frozen=True)
 class Squares:
     "n -> n²; 13 raises, 666 kills its process; each row that is worked on is noted."
+
     notes: str = ""  # a file
     seconds: float = 0.0  # a row
     name: ClassVar[str] = "squares"
     takes: ClassVar[str] = "records"
     rows: ClassVar[int] = 4
 
-    def identity(self): return dict(power=2)
-    def item(self, record): return record.get("n", int)
+    def identity(self):
+        return dict(power=2)
+
+    def item(self, record):
+        return record.get("n", int)
 
     def made(self, items):
-        if 13 in items: raise ValueError("thirteen")
+        if 13 in items:
+            raise ValueError("thirteen")
         for n in items:
-            if n == 666: os._exit(9)
+            if n == 666:
+                os._exit(9)
             time.sleep(self.seconds)
             if self.notes:
-                with open(self.notes, "ab", buffering=0) as file: file.write(b"%d\n" % n)
+                with open(self.notes, "ab", buffering=0) as file:
+                    file.write(b"%d\n" % n)
         return [Made((json.dumps(dict(n=n, square=n * n)),)) for n in items]
 
 

@@ -1,4 +1,5 @@
 "A small assignment, and a course with it, for the tests of the classroom."
+
 import json, shutil
 from pathlib import Path
 
@@ -10,18 +11,26 @@ from treekit.classroom.sandbox import SANDBOXES, is_available
 
 # where the tests grade: the best sandbox; without one "plain", which the tests ask for by name; empty: root, and no sandbox
 WALL = next((w for w in SANDBOXES if is_available(w)), "")
-needs_wall = pytest.mark.skipif(not WALL, reason="no sandbox works here, and without one nothing is graded as root: install bubblewrap")
+needs_wall = pytest.mark.skipif(
+    not WALL, reason="no sandbox works here, and without one nothing is graded as root: install bubblewrap"
+)
 
 
 def cell(source, kind="code", tags=(), **mark):
     "A cell; with a grade_id it is marked for grading."
-    metadata = {"nbgrader": dict(grade=False, solution=False, locked=False, schema_version=3, task=False) | mark} if mark else {}
-    if tags: metadata["tags"] = list(tags)
+    metadata = (
+        {"nbgrader": dict(grade=False, solution=False, locked=False, schema_version=3, task=False) | mark}
+        if mark
+        else {}
+    )
+    if tags:
+        metadata["tags"] = list(tags)
     made = dict(cell_type=kind, id=f"c{abs(hash(source)) % 10**8}", metadata=metadata, source=source.splitlines(True))
     return made | (dict(execution_count=None, outputs=[]) if kind == "code" else {})
 
 
-def notebook(*cells): return dict(cells=list(cells), metadata={}, nbformat=4, nbformat_minor=5)
+def notebook(*cells):
+    return dict(cells=list(cells), metadata={}, nbformat=4, nbformat_minor=5)
 
 
 SOLUTION = """def tally(letters):
@@ -56,14 +65,24 @@ def source():
     "The source: two exercises, and a text."
     return notebook(
         cell("# Counting\nA first exercise.", "markdown"),
-        cell('from treekit.classroom.student_corpora import open_corpus\n\nworld = open_corpus("9_counting")',
-             grade_id="setup", locked=True),
+        cell(
+            'from treekit.classroom.student_corpora import open_corpus\n\nworld = open_corpus("9_counting")',
+            grade_id="setup",
+            locked=True,
+        ),
         cell(SOLUTION, grade_id="tally", solution=True),
         cell(TESTS, grade_id="tally-tests", grade=True, locked=True, points=3),
         cell("## Doubling", "markdown"),
         cell(SECOND, grade_id="twice", solution=True),
         cell(SECOND_TESTS, grade_id="twice-tests", grade=True, locked=True, points=2),
-        cell("The counts follow a law that is named after Zipf.", "markdown", grade_id="text", grade=True, solution=True, points=1),
+        cell(
+            "The counts follow a law that is named after Zipf.",
+            "markdown",
+            grade_id="text",
+            grade=True,
+            solution=True,
+            points=1,
+        ),
     )
 
 
@@ -92,7 +111,10 @@ def copy_of(released, folder) -> CourseFolder:
     return CourseFolder(Path(folder, "course"), Path(folder, "course", "sources"))
 
 
-RIGHT = dict(tally='def tally(letters):\n    return {c: letters.count(c) for c in letters}', twice="def twice(number): return 2 * number")
+RIGHT = dict(
+    tally="def tally(letters):\n    return {c: letters.count(c) for c in letters}",
+    twice="def twice(number): return 2 * number",
+)
 
 
 def hand_in(course, student, extra=(), **bodies):
@@ -100,11 +122,14 @@ def hand_in(course, student, extra=(), **bodies):
     bodies = dict(text="The law of Zipf.") | bodies
     nb = read_notebook(course.release("9_counting", student, "9_counting.ipynb"))
     for c in nb["cells"]:
-        if (name := c["metadata"].get("nbgrader", {}).get("grade_id")) in bodies: c["source"] = bodies[name]
+        if (name := c["metadata"].get("nbgrader", {}).get("grade_id")) in bodies:
+            c["source"] = bodies[name]
     nb["cells"] = [cell(s) for s in extra] + nb["cells"]
     from treekit.classroom.collect import take_in
+
     take_in(course, "9_counting", student, json.dumps(nb).encode(), 1e9 + len(course.attempts("9_counting", student)))
     return nb
 
 
-def points(grade): return {e["id"]: e["points"] for e in grade["exercises"]}
+def points(grade):
+    return {e["id"]: e["points"] for e in grade["exercises"]}

@@ -1,4 +1,5 @@
 "The command line for tests: in a process of its own where that is the point, else in this one, with notebooks in kernels that are warm."
+
 import atexit, contextlib, functools, io, os, subprocess, sys
 from pathlib import Path
 
@@ -27,10 +28,13 @@ def shell(*words, cwd=ROOT, **env):
 
 def here_and_there(code, **env):
     "What a program prints in this process, and in another, where strings hash otherwise."
-    with contextlib.redirect_stdout(io.StringIO()) as here: exec(code, {"__name__": "program"})
+    with contextlib.redirect_stdout(io.StringIO()) as here:
+        exec(code, {"__name__": "program"})
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     env = os.environ | dict(PYTHONHASHSEED=seed) | env
-    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=env).stdout
+    there = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=env
+    ).stdout
     return here.getvalue(), there
 
 
@@ -39,43 +43,64 @@ class Kept:
 
     def __init__(self):
         from treekit.artefacts.kernel_pool import PRELOADED, ForkServer
-        usual = [m for m in PRELOADED if m not in ("torch", "sentence_transformers")]  # seven of twelve seconds; few notebooks embed
-        shown = ("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run",
-                 "openai", "httpx2", "treekit.llm.openai_client", "treekit.language.morphemes:preload_analyser")
+
+        usual = [
+            m for m in PRELOADED if m not in ("torch", "sentence_transformers")
+        ]  # seven of twelve seconds; few notebooks embed
+        shown = (
+            "treekit.figures.tables",
+            "treekit.figures.verdicts",
+            "treekit.figures.plots",
+            "treekit.experiments.run",
+            "openai",
+            "httpx2",
+            "treekit.llm.openai_client",
+            "treekit.language.morphemes:preload_analyser",
+        )
         self.server = ForkServer([*usual, *shown], dict(os.environ))
         self.start = self.server.start
         atexit.register(self.server.close)
 
-    def close(self): pass
+    def close(self):
+        pass
 
 
 @functools.cache
-def kept(): return Kept()
+def kept():
+    return Kept()
 
 
 def warmly(patch):
     "Until the patch is undone, every notebook's kernel is forked from one server, however few notebooks there are."
     from treekit.artefacts.kernel_pool import can_fork
-    if can_fork(): patch.setattr("treekit.artefacts.reproduce._server", lambda *_: kept())
+
+    if can_fork():
+        patch.setattr("treekit.artefacts.reproduce._server", lambda *_: kept())
 
 
 def run_notebook(nb, folder):
     "Run a notebook that was read with nbformat, in a warm kernel; what its cells say is in it afterwards."
     from nbclient import NotebookClient
     from treekit.artefacts.kernel_pool import can_fork, manager
+
     warm = dict(kernel_manager_class=manager(kept())) if can_fork() else {}
-    NotebookClient(nb, timeout=300, kernel_name="python3", resources=dict(metadata=dict(path=str(folder))), **warm).execute()
+    NotebookClient(
+        nb, timeout=300, kernel_name="python3", resources=dict(metadata=dict(path=str(folder))), **warm
+    ).execute()
 
 
 def inside(*words, cwd=ROOT, **env):
     "As `shell`, in this process."
     from treekit.cli.main import main
+
     with pytest.MonkeyPatch.context() as patch:
         warmly(patch)
         patch.chdir(cwd)
         patch.delenv("TREEKIT_HOME", raising=False)
-        for name, value in env.items(): patch.setenv(name, value)
+        for name, value in env.items():
+            patch.setenv(name, value)
         result = CliRunner().invoke(main, [str(w) for w in words])
-    if result.exception and not isinstance(result.exception, SystemExit): raise result.exception
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
     assert "Traceback" not in result.stderr, result.stderr
     return result.exit_code, result.stdout, result.stderr

@@ -1,11 +1,14 @@
 "Fixtures for tests across processes: a local server that speaks the OpenAI protocol."
+
 import contextlib, os, sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would spend seconds on it (as in treekit.artefacts.reproduce)
+sys.modules.setdefault(
+    "rfc3987_syntax", None
+)  # jsonschema would spend seconds on it (as in treekit.artefacts.reproduce)
 from openai_server import Server
 
 
@@ -13,12 +16,14 @@ def pytest_collection_modifyitems(items):
     "What runs on the real questions beside the clone runs on their twin everywhere: the real ones are for `make test-all`."
     for item in items:
         given = getattr(item, "callspec", None)
-        if given and any(str(value).partition(":")[0] == "real" for value in given.params.values()): item.add_marker(pytest.mark.slow)
+        if given and any(str(value).partition(":")[0] == "real" for value in given.params.values()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
 def _server():
-    with Server() as server: yield server
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture
@@ -34,6 +39,7 @@ def made(tmp_path_factory):
     once for all test processes."""
     from commands import inside
     from treekit.utils.atomic_write import file_lock
+
     own = tmp_path_factory.getbasetemp()
     folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "made"
     home = dict(TREEKIT_HOME=str(folder / "home"))
@@ -51,7 +57,9 @@ def made(tmp_path_factory):
 def process_options():
     "Function that sets options of this process, and of the child processes that it starts, until the test ends: fields of `RunOptions`."
     from treekit.config import use_options
-    with contextlib.ExitStack() as opened: yield lambda **changes: opened.enter_context(use_options(**changes))
+
+    with contextlib.ExitStack() as opened:
+        yield lambda **changes: opened.enter_context(use_options(**changes))
 
 
 @pytest.fixture
@@ -59,9 +67,12 @@ def treekit_(tmp_path, monkeypatch):
     "Run a command in a work folder of its own: (exit code, all it said)."
     from click.testing import CliRunner
     from treekit.cli.main import main
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+
     def command(*args):
         done = CliRunner().invoke(main, [str(a) for a in args])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
+
     return command

@@ -18,8 +18,18 @@ from treekit.corpora.passage_store import import_passages
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 DIMENSIONS, TOPICS, ARTICLE = 384, 2000, 10
-SPECTRUM = ((0, 1), (1, 0.8835), (3, 0.5821), (7, 0.4286), (15, 0.2886), (31, 0.2127), (63, 0.133), (127, 0.067), (255, 0.0136),
-            (383, 0.001))
+SPECTRUM = (
+    (0, 1),
+    (1, 0.8835),
+    (3, 0.5821),
+    (7, 0.4286),
+    (15, 0.2886),
+    (31, 0.2127),
+    (63, 0.133),
+    (127, 0.067),
+    (255, 0.0136),
+    (383, 0.001),
+)
 NEAR = 0.62  # of a question to its passage
 
 
@@ -32,6 +42,7 @@ def deviations():
 
 class Drawn:
     "Stands for the embedder: a text's vector is drawn from the number that it ends with."
+
     identity = "drawn with MiniLM's spectrum"
 
     def __init__(self):
@@ -42,24 +53,28 @@ class Drawn:
         "The vectors of an article's passages."
         rng = np.random.default_rng([1, number])
         drawn = rng.standard_normal((ARTICLE + 1, DIMENSIONS), dtype=np.float32) * self.scale
-        found = (0.3 ** 0.5) * self.topics[rng.integers(TOPICS)] + (0.3 ** 0.5) * drawn[0] + (0.4 ** 0.5) * drawn[1:]
+        found = (0.3**0.5) * self.topics[rng.integers(TOPICS)] + (0.3**0.5) * drawn[0] + (0.4**0.5) * drawn[1:]
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
     def __call__(self, texts):
         numbers, made = [int(t.rpartition(" ")[2]) for t in texts], {}
-        for a in {n // ARTICLE for n in numbers}: made[a] = self.article(a)
+        for a in {n // ARTICLE for n in numbers}:
+            made[a] = self.article(a)
         return np.stack([made[n // ARTICLE][n % ARTICLE] for n in numbers])
 
     def asked(self, texts):
         "A question about a passage."
         about = self(texts)
-        noise = np.stack([np.random.default_rng([2, int(t.rpartition(" ")[2])]).normal(size=DIMENSIONS) * self.scale for t in texts])
+        noise = np.stack(
+            [np.random.default_rng([2, int(t.rpartition(" ")[2])]).normal(size=DIMENSIONS) * self.scale for t in texts]
+        )
         noise -= (noise * about).sum(1, keepdims=True) * about
         noise /= np.linalg.norm(noise, axis=1, keepdims=True)
-        return (NEAR * about + (1 - NEAR ** 2) ** 0.5 * noise).astype(np.float32)
+        return (NEAR * about + (1 - NEAR**2) ** 0.5 * noise).astype(np.float32)
 
 
-def questions(n, among): return [f"What is said in {i}" for i in random.Random(7).sample(range(among), n)]
+def questions(n, among):
+    return [f"What is said in {i}" for i in random.Random(7).sample(range(among), n)]
 
 
 def write(file, n):
@@ -69,13 +84,15 @@ def write(file, n):
     texts = [" ".join(rng.choices(words, k=98)) for _ in range(1000)]
     with open(file, "w", encoding="utf-8") as f:
         f.write("id\ttext\ttitle\n")
-        for i in range(n): f.write(f"{i + 1}\t{texts[i % 1000]} {i}\tArticle {i // ARTICLE}\n")
+        for i in range(n):
+            f.write(f"{i + 1}\t{texts[i % 1000]} {i}\tArticle {i // ARTICLE}\n")
 
 
 def memory():
     "The most that this process has held, mapped files included, in MB."
     for said in Path("/proc/self/status").read_text().splitlines():
-        if said.startswith("VmHWM"): return int(said.split()[1]) / 1024
+        if said.startswith("VmHWM"):
+            return int(said.split()[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -123,6 +140,9 @@ def best(folder, n, k=10):
 
 if __name__ == "__main__":
     what, place, *rest = sys.argv[1:]
-    if what == "write": write(place, int(rest[0]))
-    elif what == "build": build(Path(place), rest[0])
-    else: search(Path(place), rest[0], int(rest[1]))
+    if what == "write":
+        write(place, int(rest[0]))
+    elif what == "build":
+        build(Path(place), rest[0])
+    else:
+        search(Path(place), rest[0], int(rest[1]))

@@ -19,6 +19,7 @@ from treekit.syntax.parser import Entity, Parse
 
 class FakeChat:
     "A `LLMClient` that is told its replies. An exception among them is raised."
+
     model, endpoint, defaults = "fake", "nowhere", {}
 
     def __init__(
@@ -33,39 +34,58 @@ class FakeChat:
         scores=None,  # function of request and continuation: log-probabilities; None: it can't score
         **identity,  # model, endpoint, defaults
     ):
-        self.says, self.latency, self.pauses, self.at_once, self.tokens, self.scores = says, latency, pauses, at_once, tokens, scores
+        self.says, self.latency, self.pauses, self.at_once, self.tokens, self.scores = (
+            says,
+            latency,
+            pauses,
+            at_once,
+            tokens,
+            scores,
+        )
         self.asked, self.log, self.open, self.most, self.closed, self.gate = [], [], 0, 0, 0, None
-        for name, value in identity.items(): setattr(self, name, value)
+        for name, value in identity.items():
+            setattr(self, name, value)
 
     async def complete(self, request):
         self.asked.append(request)
-        async with self.turn(request): pass
+        async with self.turn(request):
+            pass
         replies = [self.reply(request, request.sample + i) for i in range(request.n)]
         for said in replies:
-            if isinstance(said, Exception): raise said
+            if isinstance(said, Exception):
+                raise said
         return [
-            said if isinstance(said, Completion) else Completion(said, tokens_in=self.tokens[0], tokens_out=self.tokens[1])
+            said
+            if isinstance(said, Completion)
+            else Completion(said, tokens_in=self.tokens[0], tokens_out=self.tokens[1])
             for said in replies
         ]
 
     def reply(self, request, sample):
         "One reply: a text, a `Completion` or an exception."
-        if isinstance(self.says, str): return self.says
-        if isinstance(self.says, (list, tuple)): return self.says[min(len(self.asked), len(self.says)) - 1]
+        if isinstance(self.says, str):
+            return self.says
+        if isinstance(self.says, (list, tuple)):
+            return self.says[min(len(self.asked), len(self.says)) - 1]
         return _call(self.says, request, sample)
 
-    def turn(self, request): return _Turn(self, request)
+    def turn(self, request):
+        return _Turn(self, request)
 
     async def score(self, request, continuation):
-        if self.scores is None: raise ScoringUnsupported("this server can't score")
+        if self.scores is None:
+            raise ScoringUnsupported("this server can't score")
         self.asked.append(request)
-        async with self.turn(request): pass
+        async with self.turn(request):
+            pass
         return self.scores(request, continuation)
 
-    async def close(self): self.closed += 1
+    async def close(self):
+        self.closed += 1
 
     @property
-    def texts(self): return [r.text for r in self.asked]
+    def texts(self):
+        return [r.text for r in self.asked]
 
     def tasks(self):
         "How often each task was asked."
@@ -79,7 +99,9 @@ class FakeChat:
 
 class _Turn:
     "A call under way."
-    def __init__(self, chat, request): self.chat, self.request = chat, request
+
+    def __init__(self, chat, request):
+        self.chat, self.request = chat, request
 
     async def __aenter__(self):
         chat, self.started = self.chat, time.perf_counter()
@@ -110,23 +132,28 @@ class FakeShelf:
         return [self.hits(q, k) for q in queries]
 
     @property
-    def queries(self): return [(q, k) for queries, k in self.searches for q in queries]
+    def queries(self):
+        return [(q, k) for queries, k in self.searches for q in queries]
 
     def hits(self, query, k):
         found = self.found
-        if callable(found): found = _call(found, query, k)
+        if callable(found):
+            found = _call(found, query, k)
         return [p if isinstance(p, Hit) else Hit(p, float(k - i), i + 1) for i, p in enumerate(list(found)[:k])]
 
 
 def _call(function, *arguments):
     "A function of some of these arguments, the first ones."
-    return function(*arguments[:len(inspect.signature(function).parameters)])
+    return function(*arguments[: len(inspect.signature(function).parameters)])
 
 
 class FakeParser:
     "A `Parser` that knows some parses by their texts; any other text has no sentence."
+
     fingerprint = "by hand"
-    def __init__(self, parses): self.parses, self.asked = parses, []
+
+    def __init__(self, parses):
+        self.parses, self.asked = parses, []
 
     def parse(self, texts):
         self.asked += texts
@@ -135,43 +162,58 @@ class FakeParser:
 
 class FakeEmbedder:
     "A dimension per word. `counted` texts, `questions` apart."
+
     def __init__(self, identity="", width=512):
         self.seen, self.counted, self.questions, self.identity, self.width = {}, 0, 0, identity, width
 
     def __call__(self, texts, questions=False):
-        if questions: self.questions += len(texts)
-        else: self.counted += len(texts)
+        if questions:
+            self.questions += len(texts)
+        else:
+            self.counted += len(texts)
         found = np.zeros((len(texts), self.width), dtype=np.float32)
         for row, text in zip(found, texts, strict=True):
-            for word in re.findall(r"\w+", text.lower()): row[self.seen.setdefault(word, len(self.seen))] = 1
+            for word in re.findall(r"\w+", text.lower()):
+                row[self.seen.setdefault(word, len(self.seen))] = 1
         return found / np.maximum(1e-9, np.linalg.norm(found, axis=1, keepdims=True))
 
 
 class PairsOfCapitals:
     "An annotator: a sentence ends at a full stop, two capitalised words in a row are an entity, no word hangs on another."
+
     fingerprint = "capitals"
-    def __init__(self): self.counted = 0
+
+    def __init__(self):
+        self.counted = 0
 
     def __call__(self, texts):
         self.counted += len(texts)
         return [AnnotatedText(tuple(self.sentences(t)), tuple(self.entities(t))) for t in texts]
 
     def sentences(self, text):
-        return (SentenceTree((m.start(),), (m.end(),), (0,), ("X",)) for m in re.finditer(r"[^.\n]+\.?", text) if m[0].strip())
+        return (
+            SentenceTree((m.start(),), (m.end(),), (0,), ("X",))
+            for m in re.finditer(r"[^.\n]+\.?", text)
+            if m[0].strip()
+        )
 
-    def entities(self, text): return (Entity(m[0], "MISC", *m.span()) for m in re.finditer(r"[A-Z]\w+ [A-Z]\w+", text))
+    def entities(self, text):
+        return (Entity(m[0], "MISC", *m.span()) for m in re.finditer(r"[A-Z]\w+ [A-Z]\w+", text))
 
 
 class RunsOfCapitals:
     "An annotator: runs of capitalised words are entities, and every word hangs on the first."
+
     fingerprint = "capitals"
     NO_NAMES = ("Who", "Where", "When", "Which", "In", "It")
 
-    def __call__(self, texts): return [self.one(t) for t in texts]
+    def __call__(self, texts):
+        return [self.one(t) for t in texts]
 
     def one(self, text):
         places = [m.span() for m in re.finditer(r"\w+", text)]
-        if not places: return AnnotatedText((), (), "the parser found no sentence")
+        if not places:
+            return AnnotatedText((), (), "the parser found no sentence")
         heads = (0,) + (1,) * (len(places) - 1)
         shape = SentenceTree(tuple(s for s, _ in places), tuple(e for _, e in places), heads, ("X",) * len(places))
         runs = (m for m in re.finditer(r"\b[A-Z]\w+(?: (?:the )?[A-Z]\w+)*", text) if m[0] not in self.NO_NAMES)
@@ -189,6 +231,7 @@ def tiny_judge(folder, **size):
     "A judge with random weights, always the same ones, in a folder: as a T5 for entailment is laid."
     import torch, transformers
     from treekit.utils.model_files import MINILM, model_folder
+
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     shape = dict(d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2) | size

@@ -76,7 +76,10 @@ def reply_readers():
 
     known = recorded_replies.prompts()
     found = {name: read_reply(known[name]) for name in sorted(recorded_replies.every_reader())}
-    found |= {f"rdr2.code_{name}": read_reply(Prompt(f"code_{name}", "route", "x", form)) for name, form in CODE_FORMATS.items()}
+    found |= {
+        f"rdr2.code_{name}": read_reply(Prompt(f"code_{name}", "route", "x", form))
+        for name, form in CODE_FORMATS.items()
+    }
     return found | dict(thinking=read_body)
 
 
@@ -96,7 +99,12 @@ SLOW_REPLIES = {  # a reader, and a reply that took it seconds to minutes
     "the answer is, and blanks": ("baselines.zero_shot", "the answer is" + " " * 40_000 + "\n"),
     "half a tag": ("rdr2.route_tag", "<answer" + " " * 40_000 + "x"),
 }
-DEEP_REPLIES = ["[" * 900 + '"x"' + "]" * 900, '{"entities":' * 700 + "{}" + "}" * 700, "[" * 50_000, '{"id": ' + "9" * 5000 + "}"]
+DEEP_REPLIES = [
+    "[" * 900 + '"x"' + "]" * 900,
+    '{"entities":' * 700 + "{}" + "}" * 700,
+    "[" * 50_000,
+    '{"id": ' + "9" * 5000 + "}",
+]
 HALF_PAIRS = ['["Who \\ud83d?"]', "['Who \\ud83d?']", '["Who \ud83d?"]']
 LONG_REPLIES = ["<" + " " * 60_000 + "x", "FINAL: Lyon\n" + "so on and on " * 80_000, '{"a": [' * 140_000]
 MEANT = [r for _, r in SLOW_REPLIES.values()] + DEEP_REPLIES + HALF_PAIRS + LONG_REPLIES
@@ -140,7 +148,8 @@ def well_formed(q):
     assert all(texts((p.id, p.title, p.text)) for p in q.paragraphs) and all(map(texts, q.answer_groups))
     assert all(texts((s.question, s.answer, s.support_id)) for s in q.decomposition)
     assert all(
-        isinstance(p.question, str) and texts(p.answers) and (p.wikipage is None or isinstance(p.wikipage, str)) for p in q.qa_pairs
+        isinstance(p.question, str) and texts(p.answers) and (p.wikipage is None or isinstance(p.wikipage, str))
+        for p in q.qa_pairs
     )
     assert all(texts(t) and len(t) == 3 for t in q.triples), "triples"
     assert all(isinstance(t, str) and isinstance(n, int) for t, n in q.facts), "facts"
@@ -161,23 +170,54 @@ def records():
     own = lzma.open(ROOT / "data" / "real" / "musique.dev.jsonl.xz", "rt", encoding="utf-8").readlines()[:3]
     qas = [dict(id="k1", question="언제 나왔나?", answers=[dict(text="2001년", answer_start=5)])]
     korquad = dict(title="새", paragraphs=[dict(context="새 책은 2001년에 나왔다.", qas=qas)])
-    ramdocs = dict(question="Who is Ann Ray?", gold_answers=["a singer"], wrong_answers=["a cook"], disambig_entity=["Ann Ray (singer)"],
-                   documents=[dict(text="Ann Ray sings.", type="correct", answer="a singer")])
-    strategy = dict(qid="s1", term="Owl", description="bird", question="Can an owl read?", answer=False, facts=["Owls can't read."],
-                    decomposition=["What can owls do?"])
+    ramdocs = dict(
+        question="Who is Ann Ray?",
+        gold_answers=["a singer"],
+        wrong_answers=["a cook"],
+        disambig_entity=["Ann Ray (singer)"],
+        documents=[dict(text="Ann Ray sings.", type="correct", answer="a singer")],
+    )
+    strategy = dict(
+        qid="s1",
+        term="Owl",
+        description="bird",
+        question="Can an owl read?",
+        answer=False,
+        facts=["Owls can't read."],
+        decomposition=["What can owls do?"],
+    )
     log = dict(question="Who wrote it?")
-    return [*found, ("own.jsonl", [json.loads(l) for l in own]), ("korquad.json", dict(data=[korquad])), ("ramdocs.jsonl", [ramdocs]),
-            ("strategy.json", [strategy]), ("log.jsonl", [log]), ("own_keyed.jsonl", [keyed()])]
+    return [
+        *found,
+        ("own.jsonl", [json.loads(l) for l in own]),
+        ("korquad.json", dict(data=[korquad])),
+        ("ramdocs.jsonl", [ramdocs]),
+        ("strategy.json", [strategy]),
+        ("log.jsonl", [log]),
+        ("own_keyed.jsonl", [keyed()]),
+    ]
 
 
 def keyed():
     "A record of the kit's own format with every field."
     return dict(
-        id="o1", dataset="films", question="Who filmed it?", answers=["Ada"], type="bridge", hops=2, lang="en",
+        id="o1",
+        dataset="films",
+        question="Who filmed it?",
+        answers=["Ada"],
+        type="bridge",
+        hops=2,
+        lang="en",
         paragraphs=[dict(id="p1", title="It", text="Ada filmed it. In 1999.", is_supporting=True, sent_ends=[14, 23])],
-        supporting=["p1"], decomposition=[dict(question="Who?", answer="Ada", support_id="p1")],
-        qa_pairs=[dict(question="Who?", answers=["Ada"], wikipage="It")], answer_groups=[["Ada"]], long_answers=["Ada filmed it."],
-        claims=["Ada filmed it."], triples=[["it", "director", "Ada"]], supporting_facts=[["It", 0]])
+        supporting=["p1"],
+        decomposition=[dict(question="Who?", answer="Ada", support_id="p1")],
+        qa_pairs=[dict(question="Who?", answers=["Ada"], wikipage="It")],
+        answer_groups=[["Ada"]],
+        long_answers=["Ada filmed it."],
+        claims=["Ada filmed it."],
+        triples=[["it", "director", "Ada"]],
+        supporting_facts=[["It", 0]],
+    )
 
 
 @st.composite
@@ -186,7 +226,11 @@ def changed_records(draw):
     name, data = draw(st.sampled_from(records()))
     value = json_changed(data[: draw(st.integers(1, 3))] if isinstance(data, list) else data, draw(json_changes()))
     some = value if isinstance(value, list) else [value]
-    text = "\n".join(map(json.dumps, some)) if name.endswith(".jsonl") else json.dumps(value, ensure_ascii=draw(st.booleans()))
+    text = (
+        "\n".join(map(json.dumps, some))
+        if name.endswith(".jsonl")
+        else json.dumps(value, ensure_ascii=draw(st.booleans()))
+    )
     return name, draw(encoded(st.just(text) | mutated([text])))
 
 
@@ -224,7 +268,9 @@ def read_passages(value):
 def pages():
     "Wikitext, HTML and Markdown to start from."
     dump = bz2.decompress((FIXTURES / "enwiki-20181220-pages-articles.xml.bz2").read_bytes()).decode()
-    wiki = [re.sub(r"&lt;", "<", re.sub(r"&gt;", ">", t)) for t in re.findall(r"<text[^>]*>(.*?)</text>", dump, re.S)][:20]
+    wiki = [re.sub(r"&lt;", "<", re.sub(r"&gt;", ">", t)) for t in re.findall(r"<text[^>]*>(.*?)</text>", dump, re.S)][
+        :20
+    ]
     wiki.append("""{{Infobox film|name=It|director=[[Ada Lund|Ada]]}}'''It''' is a [[film]] of {{convert|3|km|mi}}
 <ref name="a">[http://x Z]</ref>.
 == Plot ==
@@ -357,7 +403,9 @@ def cassette():
         for i in range(3):
             request = Request((dict(role="user", content=f"question {i}"),), n=2, temperature=0.0, max_tokens=9)
             canonical = canonical_request(request, "m", "offline", {})
-            said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in sample_keys(canonical, request)}
+            said = {
+                k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in sample_keys(canonical, request)
+            }
             store.put_calls(said, canonical, "m", "offline", dict(method="zero-shot", question=str(i)), [0.1, None])
             store.put_prediction(f"p{i}", dict(answer="x", trace=dict(nodes=[], notes=[])))
         store.put_failure("f", dict(answer="", error="no", usage=dict(calls=1)))
@@ -408,18 +456,43 @@ def replaced(draw, whole):
     for path in draw(st.lists(st.sampled_from(list(places(whole))[1:]), min_size=1, max_size=3)):
         at = value
         try:
-            for key in path[:-1]: at = at[key]
+            for key in path[:-1]:
+                at = at[key]
             at[path[-1]] = draw(json_values(4))
-        except (TypeError, LookupError): pass  # it was replaced before
+        except (TypeError, LookupError):
+            pass  # it was replaced before
     return json.dumps(value)
 
 
-ABOUT = dict(what=["treerare/table1"], profile="openai", given=dict(n=3, seed=0), sets=dict(model="gpt-4o", temperature="0"),
-             questions=["q1"], data="films", parser="default", left_out=["endpoint"])
-REPLY = dict(id="x", model="m", choices=[dict(index=0, finish_reason="stop", message=dict(role="assistant", content="Lyon", reasoning="so"),
-                                              logprobs=dict(content=[dict(token="Lyon", logprob=-0.5)]))],
-             usage=dict(prompt_tokens=9, completion_tokens=3, total_tokens=12, prompt_tokens_details=dict(cached_tokens=0),
-                        completion_tokens_details=dict(reasoning_tokens=1)))
+ABOUT = dict(
+    what=["treerare/table1"],
+    profile="openai",
+    given=dict(n=3, seed=0),
+    sets=dict(model="gpt-4o", temperature="0"),
+    questions=["q1"],
+    data="films",
+    parser="default",
+    left_out=["endpoint"],
+)
+REPLY = dict(
+    id="x",
+    model="m",
+    choices=[
+        dict(
+            index=0,
+            finish_reason="stop",
+            message=dict(role="assistant", content="Lyon", reasoning="so"),
+            logprobs=dict(content=[dict(token="Lyon", logprob=-0.5)]),
+        )
+    ],
+    usage=dict(
+        prompt_tokens=9,
+        completion_tokens=3,
+        total_tokens=12,
+        prompt_tokens_details=dict(cached_tokens=0),
+        completion_tokens_details=dict(reasoning_tokens=1),
+    ),
+)
 
 
 def read_metadata(text):
@@ -435,8 +508,10 @@ def read_envelope(text):
     from treekit.store.schema import decode_completion, encode_completion
 
     request = Request((dict(role="user", content="Where?"),), logprobs=True)
-    try: found = client._completions(text, request, 0.1)
-    except CallFailed: return
+    try:
+        found = client._completions(text, request, 0.1)
+    except CallFailed:
+        return
     assert [decode_completion(encode_completion(c)) for c in found] == found
 
 
@@ -450,13 +525,25 @@ PROMPT_FILE = (
 PRICES = (ROOT / "data" / "prices.csv").read_text(encoding="utf-8")
 LENGTHS = (ROOT / "data" / "reply_lengths.csv").read_text(encoding="utf-8")
 ANNOTATIONS = "annotator,method,dataset,question,outcome,note\nann,a,films,q1,Success,ok\nbob,a,films,q1,Partial Answer,\"well, 'no'\"\n"
-RUN_RECORD = json.dumps(dict(when="2026-01-01 10:00", seconds=1.5, code=0, error="", counts={"reproduced": 1}, made_from=dict(code="x"),
-                             files={"a.csv": "x"}, store="s"))
+RUN_RECORD = json.dumps(
+    dict(
+        when="2026-01-01 10:00",
+        seconds=1.5,
+        code=0,
+        error="",
+        counts={"reproduced": 1},
+        made_from=dict(code="x"),
+        files={"a.csv": "x"},
+        store="s",
+    )
+)
 
 
 def text_file(name, text, read, declared=(UsageError,), share=0.5):
     "The property of one function that reads a text file."
-    return Property(f"file {name}", encoded(mutated([text])), {name: lambda data: read(written(name, data))}, declared, share)
+    return Property(
+        f"file {name}", encoded(mutated([text])), {name: lambda data: read(written(name, data))}, declared, share
+    )
 
 
 def read_settings(path):
@@ -489,20 +576,75 @@ def read_tree_text(text):
 # --- renderers
 
 HOSTILE_TEXT = [
-    "<fzx fzon=1>", "</td><fzx>", "</script><script>fzx()</script>", "\"><fzx fzon='1'>", "' fzon='1", '" fzon="1', "<!--", "-->", "]]>",
-    "", "<![CDATA[", "&lt;fzx&gt;", "&#60;fzx&#62;", "<a href=javascript:fzx()>", "[fz](javascript:fzx)", "![fz](http://fz.example/x)",
-    "`<fzx>`", "```\n<fzx>", "\n\n<fzx>\n\n", "| fz | fz |\n|---|---|", "<fz@fz.example>", "https://fz.example", "<https://fz.example>",
-    "# fz", "$\\fz{x}$", "$x", "\\input{fz}", "=fz()", "+fz", "-fz", "@fz", "\t=fz", "\x1b]8;;http://fz\x07", "\x1b[2J", "\r=fz",
-    "\ufffe", "\uffff", "\x00", "\x0b", "\ud800", "\u202e", "%fz%", "{fz}", "__fz__", "*fz*", "~~fz~~", "<svg onload=fzx>", "\u2028",
-    "fz\nfz", "    fz", "- fz", "1. fz", "> fz", "---", "<?fz?>", "<!fz>", "&fz;",
+    "<fzx fzon=1>",
+    "</td><fzx>",
+    "</script><script>fzx()</script>",
+    "\"><fzx fzon='1'>",
+    "' fzon='1",
+    '" fzon="1',
+    "<!--",
+    "-->",
+    "]]>",
+    "",
+    "<![CDATA[",
+    "&lt;fzx&gt;",
+    "&#60;fzx&#62;",
+    "<a href=javascript:fzx()>",
+    "[fz](javascript:fzx)",
+    "![fz](http://fz.example/x)",
+    "`<fzx>`",
+    "```\n<fzx>",
+    "\n\n<fzx>\n\n",
+    "| fz | fz |\n|---|---|",
+    "<fz@fz.example>",
+    "https://fz.example",
+    "<https://fz.example>",
+    "# fz",
+    "$\\fz{x}$",
+    "$x",
+    "\\input{fz}",
+    "=fz()",
+    "+fz",
+    "-fz",
+    "@fz",
+    "\t=fz",
+    "\x1b]8;;http://fz\x07",
+    "\x1b[2J",
+    "\r=fz",
+    "\ufffe",
+    "\uffff",
+    "\x00",
+    "\x0b",
+    "\ud800",
+    "\u202e",
+    "%fz%",
+    "{fz}",
+    "__fz__",
+    "*fz*",
+    "~~fz~~",
+    "<svg onload=fzx>",
+    "\u2028",
+    "fz\nfz",
+    "    fz",
+    "- fz",
+    "1. fz",
+    "> fz",
+    "---",
+    "<?fz?>",
+    "<!fz>",
+    "&fz;",
 ]
 
 
 def hostile():
     "A handful of texts for the places of a page."
     marks = st.sampled_from(HOSTILE_TEXT)
-    one = st.lists(marks, min_size=1, max_size=4).map("".join) | st.tuples(marks, mutated(replies(), 300), marks).map("".join)
-    one |= mutated(replies(), 2000) | st.builds(lambda odd, mark: odd[:400] + mark, st.sampled_from(ODD), st.sampled_from(MARKS))
+    one = st.lists(marks, min_size=1, max_size=4).map("".join) | st.tuples(marks, mutated(replies(), 300), marks).map(
+        "".join
+    )
+    one |= mutated(replies(), 2000) | st.builds(
+        lambda odd, mark: odd[:400] + mark, st.sampled_from(ODD), st.sampled_from(MARKS)
+    )
     return st.lists(one, min_size=12, max_size=12)
 
 
@@ -539,7 +681,9 @@ def same_page(made, tame):
     if own.odd != other.odd:
         raise GetsThrough(f"markup gets through: {own.odd[:3]}")
     if own.tags != other.tags:
-        at = next((i for i, (a, b) in enumerate(zip(own.tags, other.tags)) if a != b), min(len(own.tags), len(other.tags)))
+        at = next(
+            (i for i, (a, b) in enumerate(zip(own.tags, other.tags)) if a != b), min(len(own.tags), len(other.tags))
+        )
         raise GetsThrough(f"another element at {at}: {own.tags[at : at + 2]}, not {other.tags[at : at + 2]}")
     made.encode("utf-8")
     if bad := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", made):
@@ -590,16 +734,39 @@ def frame_of(t):
     import pandas as pd
 
     texts = {"name": [t[0], t[3]], t[1].encode("utf-8", "replace").decode() or "x": [t[2], t[4]]}
-    return pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in texts.items()} | dict(number=[-1.5, float("nan")], count=[-3, 2]))
+    return pd.DataFrame(
+        {k: pd.Series(v, dtype=object) for k, v in texts.items()} | dict(number=[-1.5, float("nan")], count=[-3, 2])
+    )
 
 
 def compared(t):
     import pandas as pd
 
-    row = dict(group=t[0], method=t[1], dataset=t[2], metric=t[3], published=1.5, reproduced=1.25, low=1.0, high=1.5, n=20, failures=0,
-               verdict="not comparable", reason=t[4], flag="", model=t[5], corpus=t[6])
-    rows = [row, row | dict(method=t[7], reproduced=2.0), row | dict(method=t[7] + "x", verdict="not run", reproduced=None, reason=t[8])]
-    return pd.DataFrame({k: pd.Series([r[k] for r in rows], dtype=object if isinstance(row[k], str) else None) for k in row})
+    row = dict(
+        group=t[0],
+        method=t[1],
+        dataset=t[2],
+        metric=t[3],
+        published=1.5,
+        reproduced=1.25,
+        low=1.0,
+        high=1.5,
+        n=20,
+        failures=0,
+        verdict="not comparable",
+        reason=t[4],
+        flag="",
+        model=t[5],
+        corpus=t[6],
+    )
+    rows = [
+        row,
+        row | dict(method=t[7], reproduced=2.0),
+        row | dict(method=t[7] + "x", verdict="not run", reproduced=None, reason=t[8]),
+    ]
+    return pd.DataFrame(
+        {k: pd.Series([r[k] for r in rows], dtype=object if isinstance(row[k], str) else None) for k in row}
+    )
 
 
 def table_html(t):
@@ -607,7 +774,9 @@ def table_html(t):
 
     t = apart(t)
     for make in (frame_of, compared):
-        same_page(to_html(make(t), t[9], t[10], claims=(t[11],)), to_html(make(tame(t)), "word", "word", claims=("word",)))
+        same_page(
+            to_html(make(t), t[9], t[10], claims=(t[11],)), to_html(make(tame(t)), "word", "word", claims=("word",))
+        )
 
 
 FORMATTED = ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
@@ -620,7 +789,11 @@ def table_markdown(t):
     t = apart(t)
 
     def kinds(page):
-        return [c.type for token in MarkdownIt("commonmark").enable("table").parse(page) for c in (token, *(token.children or ()))]
+        return [
+            c.type
+            for token in MarkdownIt("commonmark").enable("table").parse(page)
+            for c in (token, *(token.children or ()))
+        ]
 
     for make in (frame_of, compared):
         own = kinds(to_markdown(make(t), t[9], t[10], claims=(t[11],)))
@@ -648,7 +821,9 @@ def table_latex(t):
         rows = [row, row | dict(method=t[4], value=None, published=1.5), row | dict(group=t[5], method=t[6])]
         made = latex_table(rows, t[7], "tab:it")
         made.encode("utf-8")
-        return COMMANDS.findall(SHOWN.sub("", made.partition("\n")[2] if made.startswith("% There is Korean") else made))
+        return COMMANDS.findall(
+            SHOWN.sub("", made.partition("\n")[2] if made.startswith("% There is Korean") else made)
+        )
 
     own, other = commands(apart(t)), commands(tame(apart(t)))
     if own != other:
@@ -713,8 +888,14 @@ def explorer_page(t):
     same_page(Framed(page)._repr_html_(), Framed(plain)._repr_html_())
 
 
-RENDERERS = {"text tree": show_text, "html tree": show_html, "html table": table_html, "markdown table": table_markdown,
-             "csv table": table_csv, "latex table": table_latex}
+RENDERERS = {
+    "text tree": show_text,
+    "html tree": show_html,
+    "html table": table_html,
+    "markdown table": table_markdown,
+    "csv table": table_csv,
+    "latex table": table_latex,
+}
 
 
 # --- structures
@@ -722,18 +903,34 @@ RENDERERS = {"text tree": show_text, "html tree": show_html, "html table": table
 
 def json_values(leaves=12):
     "JSON of any shape, under names that the kit looks for."
-    names = sorted({k for _, data in records() for r in (data if isinstance(data, list) else [data]) if isinstance(r, dict) for k in r})
+    names = sorted(
+        {
+            k
+            for _, data in records()
+            for r in (data if isinstance(data, list) else [data])
+            if isinstance(r, dict)
+            for k in r
+        }
+    )
     asked = "answer final_answer action arguments name source target title summary score relevance answer_span id tag".split()
     keys = st.sampled_from(names + asked) | st.text(max_size=4)
     said = st.text(max_size=12) | st.sampled_from(["a?", "Ada", "yes", "7", "\ud800"])
     plain = st.none() | st.booleans() | st.integers() | st.floats() | said
-    return st.recursive(plain, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5), max_leaves=leaves)
+    return st.recursive(
+        plain, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5), max_leaves=leaves
+    )
 
 
 def json_replies():
     "JSON, Python's dictionaries, and both among words."
-    dressed = st.builds(lambda v, dress, around: around.format(dress(v)), json_values(), st.sampled_from([json.dumps, repr]),
-                        st.sampled_from(["{}", "```json\n{}\n```", "Here:\n{}\nFINAL: x", "{},", "<think>x</think>{}", "Action Input: {}"]))
+    dressed = st.builds(
+        lambda v, dress, around: around.format(dress(v)),
+        json_values(),
+        st.sampled_from([json.dumps, repr]),
+        st.sampled_from(
+            ["{}", "```json\n{}\n```", "Here:\n{}\nFINAL: x", "{},", "<think>x</think>{}", "Action Input: {}"]
+        ),
+    )
     return dressed
 
 
@@ -741,30 +938,59 @@ def nested_markup():
     "Wikitext, HTML and Markdown in each other, some of it never closed."
     marks = ["a", "\n", "|", "* ", "== H ==\n", "|-\n", "! x\n", "&amp;", "<br>", "http://x", "# h\n", "`", "''"]
     leaf = st.text(max_size=8) | st.sampled_from(marks)
-    pairs = [("{{a|", "}}"), ("{{lang|la|", "}}"), ("[[a|", "]]"), ("<b>", "</b>"), ("<div>", "</div>"), ("{|\n", "\n|}"), ("**", "**")]
-    pairs += [("<table><tr><td>", "</table>"), ("<ul><li>", "</ul>"), ("<nav>", "</nav>"), ("\n\n> ", "\n"), ("[http://x ", "]")]
+    pairs = [
+        ("{{a|", "}}"),
+        ("{{lang|la|", "}}"),
+        ("[[a|", "]]"),
+        ("<b>", "</b>"),
+        ("<div>", "</div>"),
+        ("{|\n", "\n|}"),
+        ("**", "**"),
+    ]
+    pairs += [
+        ("<table><tr><td>", "</table>"),
+        ("<ul><li>", "</ul>"),
+        ("<nav>", "</nav>"),
+        ("\n\n> ", "\n"),
+        ("[http://x ", "]"),
+    ]
     ends = st.sampled_from(pairs)
 
     def wrapped(inner):
-        def both(parts, pair, closed): return pair[0] + "".join(parts) + (pair[-1] if closed else "")
+        def both(parts, pair, closed):
+            return pair[0] + "".join(parts) + (pair[-1] if closed else "")
+
         return st.builds(both, st.lists(inner, min_size=1, max_size=4), ends, st.booleans())
 
     return st.recursive(leaf, wrapped, max_leaves=25)
 
 
 SLOW_PAGES = {  # markup, and a page that took its reader seconds to minutes
-    "a heading without end": ("wikitext", "== a =" * 40_000), "open tables": ("wikitext", "{|\n|" * 20_000),
-    "templates": ("wikitext", "{{a|" * 20_000), "links": ("wikitext", "[[a|" * 20_000), "bold": ("wikitext", "<b>" * 20_000),
-    "addresses": ("wikitext", "[http://a " * 8_000), "half a tag": ("wikitext", "<div " * 16_000),
+    "a heading without end": ("wikitext", "== a =" * 40_000),
+    "open tables": ("wikitext", "{|\n|" * 20_000),
+    "templates": ("wikitext", "{{a|" * 20_000),
+    "links": ("wikitext", "[[a|" * 20_000),
+    "bold": ("wikitext", "<b>" * 20_000),
+    "addresses": ("wikitext", "[http://a " * 8_000),
+    "half a tag": ("wikitext", "<div " * 16_000),
     "arguments": ("wikitext", "{{a|b=" * 14_000),
-    "divisions": ("wikitext", "<div>" * 3000 + "a\n\n==B==\n" + "</div>" * 3000), "no wiki": ("wikitext", "<nowiki>" * 20_000),
+    "divisions": ("wikitext", "<div>" * 3000 + "a\n\n==B==\n" + "</div>" * 3000),
+    "no wiki": ("wikitext", "<nowiki>" * 20_000),
     "parameters": ("wikitext", "{{a" + "|b=c" * 40_000 + "}}"),
-    "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
-    "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
-    "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
-    "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000), "cells": ("markdown", "a|b\n-|-\n" * 60_000),
-    "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001), "items": ("markdown", "<li>1" * 27_000),
-    "references": ("wikitext", "<ref><ref/>" * 20_000), "an end alone": ("wikitext", "<li>" * 20_000 + "</ul>"),
+    "commas": ("wikitext", "(" + ", " * 40_000 + "x"),
+    "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
+    "navigation": ("html", "<nav>" * 16_000),
+    "attributes": ("html", "<a b=" * 16_000),
+    "comments": ("html", "<!--" * 20_000),
+    "tables": ("html", "<table><tr><td>" * 5_000),
+    "stars": ("markdown", "*" * 80_000 + " x"),
+    "brackets": ("markdown", "[[File:" * 20_000),
+    "list": ("wikitext", "*" * 120_000),
+    "cells": ("markdown", "a|b\n-|-\n" * 60_000),
+    "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001),
+    "items": ("markdown", "<li>1" * 27_000),
+    "references": ("wikitext", "<ref><ref/>" * 20_000),
+    "an end alone": ("wikitext", "<li>" * 20_000 + "</ul>"),
 }
 
 
@@ -778,7 +1004,9 @@ def properties():
     json_readers = {name: run for name, run in readers.items() if re.search(names, name)}
 
     def markup(kind, inputs, share, examples=()):
-        return Property(kind, inputs, {"read": read_page(kind.split()[-1])}, (), share, check=says_all, examples=list(examples))
+        return Property(
+            kind, inputs, {"read": read_page(kind.split()[-1])}, (), share, check=says_all, examples=list(examples)
+        )
 
     known, tree_text = recorded_replies.prompts(), "0: It\n\t1: =Plot=\n\t\t2: Said.\n\t3: \\=x\\n\n"
     from treekit.experiments.costs import reply_lengths
@@ -790,13 +1018,21 @@ def properties():
     return [
         Property("reply", mutated(replies()), readers, (), 12.0, examples=MEANT),
         Property("structured reply", json_replies(), json_readers, (), 1.5, examples=DEEP_REPLIES),
-        Property("questions", changed_records(), {"questions": lambda v: questions_of(written(*v))}, (UsageError,), 4.0),
+        Property(
+            "questions", changed_records(), {"questions": lambda v: questions_of(written(*v))}, (UsageError,), 4.0
+        ),
         Property("corpus", corpus_input(), {"corpus": read_passages}, (UsageError,), 1.0),
         *(markup(f"markup {m}", mutated(seeds, 1_000_000), 2.0, page_findings(m)) for m, seeds in pages().items()),
         *(markup(f"nested {m}", nested_markup(), 0.4) for m in pages()),
         Property("dump", dump_input(), {"dump": read_dump}, (UsageError,), 2.0, 2.0),
         Property("cassette", cassette_input(), {"cassette": read_cassette}, (UsageError,), 1.0, 2.0),
-        Property("metadata", replaced(ABOUT) | mutated([json.dumps(ABOUT)]), {"about.json": read_metadata}, (UsageError,), 0.5),
+        Property(
+            "metadata",
+            replaced(ABOUT) | mutated([json.dumps(ABOUT)]),
+            {"about.json": read_metadata},
+            (UsageError,),
+            0.5,
+        ),
         Property("envelope", replaced(REPLY) | mutated([json.dumps(REPLY)]), {"reply": read_envelope}, (), 1.0),
         text_file("settings.ini", SETTINGS, read_settings, share=1.0),
         text_file("prompts.toml", PROMPT_FILE, lambda p: load_prompts(p, known)),
@@ -804,7 +1040,14 @@ def properties():
         text_file("lengths.csv", LENGTHS, lambda p: reply_lengths(list(known), p)),
         text_file("annotations.csv", ANNOTATIONS, read_annotation_file),
         text_file("record.json", RUN_RECORD, read_records_file, ()),
-        Property("tree text", mutated([tree_text]), {"tree text": read_tree_text}, (UsageError,), 0.5, examples=["9" * 5000 + ": x"]),
+        Property(
+            "tree text",
+            mutated([tree_text]),
+            {"tree text": read_tree_text},
+            (UsageError,),
+            0.5,
+            examples=["9" * 5000 + ": x"],
+        ),
         Property("renderer", hostile(), RENDERERS, (), 3.0, 2.0),
         Property("drawing", hostile(), {"svg": drawing}, (), 1.0, 8.0, examples=DRAWN),
         Property("explorer", hostile(), {"page": explorer_page}, (), 1.0, 8.0),

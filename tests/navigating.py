@@ -29,7 +29,10 @@ EXAMPLES = dict(
     table6=Example(
         "Who plays the wife of the producer of Here Comes the Boom in Grown Ups?",
         ["Who is the producer of Here Comes the Boom?", "Who plays the wife of this producer in Grown Ups?"],
-        {"Who is the producer of Here Comes the Boom?": "Kevin James", "Who plays the wife of Kevin James in Grown Ups?": "Maria Bello"},
+        {
+            "Who is the producer of Here Comes the Boom?": "Kevin James",
+            "Who plays the wife of Kevin James in Grown Ups?": "Maria Bello",
+        },
         "Maria Bello",
         6,
         6,
@@ -37,7 +40,11 @@ EXAMPLES = dict(
     chain=Example(
         "In which county is the birthplace of the author of Grey Harbour?",
         ["Who wrote Grey Harbour?", "Where was this author born?", "In which county is this place?"],
-        {"Who wrote Grey Harbour?": "Ida Roth", "Where was Ida Roth born?": "Tarn", "In which county is Tarn?": "Voss County"},
+        {
+            "Who wrote Grey Harbour?": "Ida Roth",
+            "Where was Ida Roth born?": "Tarn",
+            "In which county is Tarn?": "Voss County",
+        },
         "Voss County",
         9,
         9,
@@ -45,7 +52,12 @@ EXAMPLES = dict(
     # MuSiQue's "A -> C, B -> C, C -> D" (Sec. 3.1)
     branch=Example(
         "When did the person die who was born where Norden Lyceum is and studied where Orrin Sark did?",
-        ["Where is Norden Lyceum?", "Where did Orrin Sark study?", "Who was born in #1 and studied at #2?", "When did this person die?"],
+        [
+            "Where is Norden Lyceum?",
+            "Where did Orrin Sark study?",
+            "Who was born in #1 and studied at #2?",
+            "When did this person die?",
+        ],
         {
             "Where is Norden Lyceum?": "Tarn",
             "Where did Orrin Sark study?": "Sark Academy",
@@ -59,12 +71,23 @@ EXAMPLES = dict(
     comparison=Example(
         "Who was born first, Ada Roth or Ida Lund?",
         ["When was Ada Roth born?", "When was Ida Lund born?", "Which of these two is the earlier date?"],
-        {"When was Ada Roth born?": "1702", "When was Ida Lund born?": "1671", "Which of 1702 and 1671 is the earlier date?": "1671"},
+        {
+            "When was Ada Roth born?": "1702",
+            "When was Ida Lund born?": "1671",
+            "Which of 1702 and 1671 is the earlier date?": "1671",
+        },
         "Ida Lund",
         7,
         6,
     ),
-    whole=Example("Who wrote Grey Harbour?", ["Who wrote Grey Harbour?"], {"Who wrote Grey Harbour?": "Ida Roth"}, "Ida Roth", 2, 2),
+    whole=Example(
+        "Who wrote Grey Harbour?",
+        ["Who wrote Grey Harbour?"],
+        {"Who wrote Grey Harbour?": "Ida Roth"},
+        "Ida Roth",
+        2,
+        2,
+    ),
 )
 BY_QUESTION = {e.question: e for e in EXAMPLES.values()}
 FACTS = {q: a for e in EXAMPLES.values() for q, a in e.facts.items()}
@@ -74,19 +97,27 @@ PASSAGES = [Passage(f"p{i}", "", f"{q} It is {a}.") for i, (q, a) in enumerate(F
 ]
 
 
-def corpus(passages=PASSAGES): return Corpus(passages, "examples", Annotations(RunsOfCapitals()))
+def corpus(passages=PASSAGES):
+    return Corpus(passages, "examples", Annotations(RunsOfCapitals()))
 
 
 def said(part, question, history="", documents=""):
     "The reply to a prompt of `treekit.baselines.subquestions` or of SEARCH-R."
-    if part == "navigate": return json.dumps(BY_QUESTION[question].path)
-    if part == "generate": return json.dumps([BY_QUESTION[question].path, [question]])
+    if part == "navigate":
+        return json.dumps(BY_QUESTION[question].path)
+    if part == "generate":
+        return json.dumps([BY_QUESTION[question].path, [question]])
     if part == "unclear":
-        return "Yes" if depends_on([*(q for _, q, _ in parse_history(history)), question])[-1] or "#" in question else "No"
-    if part == "reformulate": return resolve_references(question, parse_history(history))
+        return (
+            "Yes" if depends_on([*(q for _, q, _ in parse_history(history)), question])[-1] or "#" in question else "No"
+        )
+    if part == "reformulate":
+        return resolve_references(question, parse_history(history))
     if part == "answer":
-        return (f"Explanation: a document says so.\nFINAL: "
-                f"{FACTS[question] if question in FACTS and FACTS[question] in documents else 'unknown'}")
+        return (
+            f"Explanation: a document says so.\nFINAL: "
+            f"{FACTS[question] if question in FACTS and FACTS[question] in documents else 'unknown'}"
+        )
     return f"FINAL: {BY_QUESTION[question].answer if UNFOUND not in history else 'unknown'}"
 
 

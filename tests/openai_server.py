@@ -28,6 +28,7 @@ JSON, of the right length), "not json", "empty" (an empty completion), "huge" (2
 (the connection), "length" (cut off at max_tokens), "drip" (a body that comes byte by byte), "null" (content is null), "raw" (status, body,
 headers as they are given; without a body the usual answer).
 """
+
 import asyncio, hashlib, importlib, json, re, subprocess, sys, time, urllib.request
 from pathlib import Path
 
@@ -37,13 +38,16 @@ def default_reply(body):
     text = "\n".join(m["content"] for m in body["messages"])
     words = re.findall(r"\b[A-Z][a-z]{3,}\b", text) or ["Nobody"]
     pick = words[int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) % len(words)]
-    if re.search(r"response:", text, re.I): return f"response: Who is {pick}?; Where is {pick}?; When was {pick} founded?"
-    if re.search(r"FINAL", text): return f"Explanation: the documents mention {pick}.\nFINAL: {pick}"
+    if re.search(r"response:", text, re.I):
+        return f"response: Who is {pick}?; Where is {pick}?; When was {pick} founded?"
+    if re.search(r"FINAL", text):
+        return f"Explanation: the documents mention {pick}.\nFINAL: {pick}"
     return f"{pick} is mentioned in the documents."
 
 
 class State:
-    def __init__(self): self.script, self.log, self.open, self.most, self.refused = dict(latency=0.0, faults=[], rules=[]), [], 0, 0, 0
+    def __init__(self):
+        self.script, self.log, self.open, self.most, self.refused = dict(latency=0.0, faults=[], rules=[]), [], 0, 0, 0
 
     def fault(self, text):
         for fault in self.script["faults"]:
@@ -55,7 +59,8 @@ class State:
     def replies(self, body, text):
         n = body.get("n") or 1 if self.script.get("n", True) else 1
         for pattern, reply in self.script["rules"]:
-            if re.search(pattern, text, re.S): return [reply] * n
+            if re.search(pattern, text, re.S):
+                return [reply] * n
         if name := self.script.get("reply"):
             module, function = name.split(":")
             reply = getattr(importlib.import_module(module), function)(body)
@@ -71,17 +76,24 @@ def chat(body, fault):
     choices, out = [], 0
     for i, reply in enumerate(STATE.replies(body, text)):
         kind, message, finish = fault.get("kind"), dict(role="assistant"), "stop"
-        if kind == "empty": reply = ""
-        if kind == "null": reply = None
-        if kind == "huge": reply = "na " * 700_000
-        if kind == "length": finish = "length"
+        if kind == "empty":
+            reply = ""
+        if kind == "null":
+            reply = None
+        if kind == "huge":
+            reply = "na " * 700_000
+        if kind == "length":
+            finish = "length"
         if thought := STATE.script.get("thinking"):
-            if STATE.script.get("thinking_as") == "tags": reply = f"<think>{thought}</think>\n\n{reply}"
-            else: message["reasoning_content"] = thought
+            if STATE.script.get("thinking_as") == "tags":
+                reply = f"<think>{thought}</think>\n\n{reply}"
+            else:
+                message["reasoning_content"] = thought
         message["content"] = reply
         out += len((reply or "").split())
         choice = dict(index=i, message=message, finish_reason=finish)
-        if body.get("logprobs"): choice["logprobs"] = dict(content=[dict(token=w, logprob=-0.5) for w in (reply or "").split()])
+        if body.get("logprobs"):
+            choice["logprobs"] = dict(content=[dict(token=w, logprob=-0.5) for w in (reply or "").split()])
         choices.append(choice)
     answer = dict(id="x", object="chat.completion", created=0, model=body["model"], choices=choices)
     if STATE.script.get("usage", True):
@@ -91,21 +103,27 @@ def chat(body, fault):
             total_tokens=len(text.split()) + out,
             prompt_tokens_details=dict(cached_tokens=0),
         )
-    if isinstance(usage := STATE.script.get("usage"), dict): answer["usage"] |= usage
+    if isinstance(usage := STATE.script.get("usage"), dict):
+        answer["usage"] |= usage
     return answer
 
 
 def completions(body):
     "Echoed log-probabilities: a token is a word with the blanks before it, and -len(word)/10 its log-probability."
-    if not STATE.script.get("echo", True): return None
+    if not STATE.script.get("echo", True):
+        return None
     prompt, tokens = body["prompt"], []
     logprobs = None
     if body.get("echo") and STATE.script.get("echo", True) is True:
         tokens = list(re.finditer(r"\s*\S+|\s+$", prompt))
         extra = body.get("max_tokens", 16)
-        scale = int(hashlib.sha256(prompt.encode()).hexdigest()[:4], 16) / 0xffff if STATE.script.get("spread") else 1
-        logprobs = dict(tokens=[t[0] for t in tokens] + ["x"] * extra, text_offset=[t.start() for t in tokens] + [len(prompt)] * extra,
-                        token_logprobs=[None if i == 0 else -scale * len(t[0].strip()) / 10 for i, t in enumerate(tokens)] + [-9.0] * extra)
+        scale = int(hashlib.sha256(prompt.encode()).hexdigest()[:4], 16) / 0xFFFF if STATE.script.get("spread") else 1
+        logprobs = dict(
+            tokens=[t[0] for t in tokens] + ["x"] * extra,
+            text_offset=[t.start() for t in tokens] + [len(prompt)] * extra,
+            token_logprobs=[None if i == 0 else -scale * len(t[0].strip()) / 10 for i, t in enumerate(tokens)]
+            + [-9.0] * extra,
+        )
     return dict(
         id="x",
         object="text_completion",
@@ -117,7 +135,8 @@ def completions(body):
 
 
 class Connection(asyncio.Protocol):
-    def connection_made(self, transport): self.transport, self.buffer, self.task = transport, b"", None
+    def connection_made(self, transport):
+        self.transport, self.buffer, self.task = transport, b"", None
 
     def data_received(self, data):
         self.buffer += data
@@ -125,12 +144,14 @@ class Connection(asyncio.Protocol):
             head, _, rest = self.buffer.partition(b"\r\n\r\n")
             found = re.search(rb"content-length: *(\d+)", head, re.I)
             length = int(found[1]) if found else 0
-            if len(rest) < length: return
+            if len(rest) < length:
+                return
             body, self.buffer = rest[:length], rest[length:]
             self.task = asyncio.ensure_future(self.answer(head.split(b" ", 2)[1].decode(), head, body))
 
     def connection_lost(self, error):
-        if self.task: self.task.cancel()  # the client gave up
+        if self.task:
+            self.task.cancel()  # the client gave up
 
     def send(self, status, answer, *headers, announced=None):
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
@@ -143,18 +164,23 @@ class Connection(asyncio.Protocol):
         self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
     async def answer(self, path, head, body):
-        if path.startswith("/_"): return self.control(path, body)
+        if path.startswith("/_"):
+            return self.control(path, body)
         STATE.open += 1
         STATE.most = max(STATE.most, STATE.open)
         state = STATE.log  # a reset starts another count
-        try: await self.reply(path, head, body)
-        finally: STATE.open -= state is STATE.log
+        try:
+            await self.reply(path, head, body)
+        finally:
+            STATE.open -= state is STATE.log
 
     async def reply(self, path, head, body):
-        if not body.startswith(b"{"): return self.send(404, dict(error=dict(message="not found")))  # a file, or nothing
+        if not body.startswith(b"{"):
+            return self.send(404, dict(error=dict(message="not found")))  # a file, or nothing
         began, asked = time.perf_counter(), json.loads(body)
         text = "\n".join(m["content"] for m in asked["messages"]) if "messages" in asked else asked["prompt"]
-        if STATE.script.get("dead"): return self.transport.abort()
+        if STATE.script.get("dead"):
+            return self.transport.abort()
         if STATE.open > STATE.script.get("limit", STATE.open):
             STATE.refused += 1
             return self.send(429, dict(error=dict(message="slow down")))
@@ -174,47 +200,74 @@ class Connection(asyncio.Protocol):
         )
         STATE.log.append(entry)
         for name, message in STATE.script.get("refuses", {}).items():
-            if name in asked: return self.send(400, dict(error=dict(message=message, param=name, code="unsupported_parameter")))
+            if name in asked:
+                return self.send(400, dict(error=dict(message=message, param=name, code="unsupported_parameter")))
         if STATE.script.get("refuse") and path == "/v1/chat/completions":
             status, message = STATE.script["refuse"]
             return self.send(status, dict(error=dict(message=message)))
-        answer = chat(asked, fault) if path == "/v1/chat/completions" else completions(asked) if path == "/v1/completions" else None
+        answer = (
+            chat(asked, fault)
+            if path == "/v1/chat/completions"
+            else completions(asked)
+            if path == "/v1/completions"
+            else None
+        )
         whole = json.dumps(answer).encode()
         # the work is part of the latency, not on top of it
-        await asyncio.sleep(fault.get("seconds", 30) if kind == "hang" else max(0, STATE.script["latency"] - (time.perf_counter() - began)))
-        if STATE.script.get("dead"): return self.transport.abort()
+        await asyncio.sleep(
+            fault.get("seconds", 30)
+            if kind == "hang"
+            else max(0, STATE.script["latency"] - (time.perf_counter() - began))
+        )
+        if STATE.script.get("dead"):
+            return self.transport.abort()
         entry["answered"] = time.time()
-        if self.transport.is_closing(): return
+        if self.transport.is_closing():
+            return
         if kind == "429":
             return self.send(
-                429, dict(error=dict(message="slow down")), *([f"retry-after: {fault['retry_after']}"] if "retry_after" in fault else [])
+                429,
+                dict(error=dict(message="slow down")),
+                *([f"retry-after: {fault['retry_after']}"] if "retry_after" in fault else []),
             )
         if kind in ("400", "401", "500", "503"):
             return self.send(int(kind), dict(error=dict(message=fault.get("message", f"fault {kind}"))))
-        if kind == "reset": return self.transport.abort()
+        if kind == "reset":
+            return self.transport.abort()
         if kind == "raw":
-            return self.send(fault.get("status", 200), fault["body"].encode() if "body" in fault else whole, *fault["headers"])
-        if kind == "not json": return self.send(200, b"<html>Bad gateway</html>")
-        if kind == "schema": return self.send(200, dict(id="x", choices=None))
-        if kind == "error in 200": return self.send(200, dict(error=dict(message="overloaded", code=502)))
-        if answer is None: return self.send(404, dict(error=dict(message="not found")))
-        if "usage" in answer: entry["tokens"] = [answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]]
-        if kind == "cut": return self.send(200, whole[:len(whole) // 2])
+            return self.send(
+                fault.get("status", 200), fault["body"].encode() if "body" in fault else whole, *fault["headers"]
+            )
+        if kind == "not json":
+            return self.send(200, b"<html>Bad gateway</html>")
+        if kind == "schema":
+            return self.send(200, dict(id="x", choices=None))
+        if kind == "error in 200":
+            return self.send(200, dict(error=dict(message="overloaded", code=502)))
+        if answer is None:
+            return self.send(404, dict(error=dict(message="not found")))
+        if "usage" in answer:
+            entry["tokens"] = [answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]]
+        if kind == "cut":
+            return self.send(200, whole[: len(whole) // 2])
         if kind == "truncated":
-            self.send(200, whole[:len(whole) // 2], announced=len(whole))
+            self.send(200, whole[: len(whole) // 2], announced=len(whole))
             return self.transport.close()
         if kind == "drip":
             self.send(200, b"", announced=len(whole))
             for byte in whole:
                 await asyncio.sleep(fault.get("seconds", 0.05))
-                if self.transport.is_closing(): return
+                if self.transport.is_closing():
+                    return
                 self.transport.write(bytes([byte]))
             return
         self.send(200, whole)
 
     def control(self, path, body):
-        if path == "/_script": STATE.script |= json.loads(body)
-        if path == "/_reset": STATE.__init__()
+        if path == "/_script":
+            STATE.script |= json.loads(body)
+        if path == "/_reset":
+            STATE.__init__()
         counts = dict(count=len(STATE.log), most_at_once=STATE.most, open=STATE.open, refused=STATE.refused)
         self.send(200, dict(log=STATE.log if path == "/_log" else []) | counts)
 
@@ -228,11 +281,15 @@ async def main(script):
 
 class Server:
     "Starts the server's process; a context manager."
+
     file = __file__
 
     def __init__(self, **script):
         self.process = subprocess.Popen(
-            [sys.executable, self.file, json.dumps(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+            [sys.executable, self.file, json.dumps(script)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parent,
         )
         self.port = int(self.process.stdout.readline())
         self.url = f"http://127.0.0.1:{self.port}/v1"
@@ -241,27 +298,43 @@ class Server:
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", json.dumps(body or {}).encode()) as reply:
             return json.load(reply)
 
-    def script(self, **script): self._ask("/_script", script)
+    def script(self, **script):
+        self._ask("/_script", script)
+
     def reset(self, **script):
         self._ask("/_reset")
         self.script(**script)
-    def log(self): return self._ask("/_log")
+
+    def log(self):
+        return self._ask("/_log")
+
     @property
-    def requests(self): return self.log()["log"]
+    def requests(self):
+        return self.log()["log"]
+
     @property
-    def count(self): return self._ask("/_count")["count"]  # requests so far, whatever they got
+    def count(self):
+        return self._ask("/_count")["count"]  # requests so far, whatever they got
+
     @property
-    def most_at_once(self): return self._ask("/_count")["most_at_once"]
+    def most_at_once(self):
+        return self._ask("/_count")["most_at_once"]
 
     def close(self):
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
-    def __enter__(self): return self
-    def __exit__(self, *error): self.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
 
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
-    try: asyncio.run(main(json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}")))
-    except KeyboardInterrupt: pass
+    try:
+        asyncio.run(main(json.loads(sys.argv[1] if len(sys.argv) > 1 else "{}")))
+    except KeyboardInterrupt:
+        pass

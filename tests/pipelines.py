@@ -2,6 +2,7 @@
 
 `check` runs a method four times: fresh, from the cache with other code, within a budget that is too small, and interrupted and resumed.
 """
+
 import asyncio
 from dataclasses import replace
 from functools import cache
@@ -21,11 +22,13 @@ PROFILE = load_profile("offline", n=20, budget=None, concurrency=4)
 
 
 @cache
-def questions(n=20): return {"musique": load("musique", n=n)}
+def questions(n=20):
+    return {"musique": load("musique", n=n)}
 
 
 class PaidModel(SimulatedClient):
     "The simulated model under the name of one with a price. It counts its calls; its `watch` interrupts the run after some of them."
+
     model, instant = "gpt-4o-mini", False
 
     def __init__(self, interrupt_after=None):
@@ -33,17 +36,19 @@ class PaidModel(SimulatedClient):
         self.endpoint, self.asked, self.interrupt_after = "https://paid.example/v1", [], interrupt_after
 
     async def complete(self, request):
-        if self.interrupt_after is not None and len(self.asked) >= self.interrupt_after: await asyncio.sleep(60)  # until it is cancelled
+        if self.interrupt_after is not None and len(self.asked) >= self.interrupt_after:
+            await asyncio.sleep(60)  # until it is cancelled
         self.asked.append((request.text, request.sample))
         await asyncio.sleep(0)
         return [replace(c, model=self.model) for c in await super().complete(request)]
 
-
     def watch(self, progress):
-        if len(self.asked) >= self.interrupt_after: raise KeyboardInterrupt
+        if len(self.asked) >= self.interrupt_after:
+            raise KeyboardInterrupt
 
 
-def answers(results): return [(r.answer, r.error) for r in results.rows]
+def answers(results):
+    return [(r.answer, r.error) for r in results.rows]
 
 
 def counts(results):
@@ -53,8 +58,10 @@ def counts(results):
 
 def check(make, tmp_path, calls, searches=1, n=20):
     "Check a method that `make(code)` makes; `calls` is the number of its model calls for each question, `searches` that of its searches."
+
     def go(code, store, model, **options):
         return run({"mine": make(code)}, questions(n), PROFILE, store=store, chat=model, progress=False, **options)
+
     with Store(tmp_path / "first.sqlite") as store:
         fresh = go("1", store, first := PaidModel())
         assert [r.error for r in fresh.rows] == [""] * n and len({r.answer for r in fresh.rows}) > n // 6
@@ -73,14 +80,16 @@ def check(make, tmp_path, calls, searches=1, n=20):
     cost = 0.15e-6 * sum(u[1] for u in counts(fresh)) + 0.6e-6 * sum(u[2] for u in counts(fresh))
     limit = cost / 2 + 0.0007  # half of the cost, and room for the longest reply to one call
     with Store(tmp_path / "budget.sqlite") as store:
-        with pytest.raises(BudgetExceeded): go("1", store, poor := PaidModel(), budget=limit)
+        with pytest.raises(BudgetExceeded):
+            go("1", store, poor := PaidModel(), budget=limit)
         assert poor.asked and store.query("SELECT TOTAL(paid) FROM ledger")[0][0] <= limit
         rich = PaidModel()
         assert answers(go("1", store, rich)) == answers(fresh)
         assert sorted(poor.asked + rich.asked) == sorted(first.asked)
     with Store(tmp_path / "stopped.sqlite") as store:
         stopped = PaidModel(interrupt_after=calls * n // 2)
-        with pytest.raises(KeyboardInterrupt): go("1", store, stopped, watch=stopped.watch)
+        with pytest.raises(KeyboardInterrupt):
+            go("1", store, stopped, watch=stopped.watch)
         assert len(stopped.asked) == calls * n // 2
     with Store(tmp_path / "stopped.sqlite") as store:
         resumed = PaidModel()

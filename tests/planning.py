@@ -26,7 +26,11 @@ def two(question, found, slot=""):
     "Two sub-questions, with what is found for each; `slot` is the second as it is planned, if it needs the first's answer."
     first, second = found
     return Example(
-        question, {question: [first, slot or second]}, found, {question: [*found.values()]}, [(2, 1, []), (2, 2, [1] if slot else [])]
+        question,
+        {question: [first, slot or second]},
+        found,
+        {question: [*found.values()]},
+        [(2, 1, []), (2, 2, [1] if slot else [])],
     )
 
 
@@ -46,7 +50,10 @@ NUMBERS = ("656.3", "1044", "960", "865", "794")
 EXAMPLES = {
     ("bridging", "ko"): two(
         "BMW i5와 비슷한 가격대의 전기차 추천해주세요.",
-        {"BMW i5의 가격대는 얼마인가요?": "1억 2천만 원", "1억 2천만 원과 비슷한 가격대의 전기차는 무엇인가요?": "EQE 350"},
+        {
+            "BMW i5의 가격대는 얼마인가요?": "1억 2천만 원",
+            "1억 2천만 원과 비슷한 가격대의 전기차는 무엇인가요?": "EQE 350",
+        },
         "[ANS_1]와(과) 비슷한 가격대의 전기차는 무엇인가요?",
     ),
     ("intersection", "ko"): two(
@@ -73,7 +80,10 @@ EXAMPLES = {
     ),
     ("intersection", "en"): two(
         "Are there any films by Director Nolan starring Oppenheimer?",
-        {"Which films is Oppenheimer in?": "two documentaries", "Which films are by Director Nolan?": "Memento, Dunkirk"},
+        {
+            "Which films is Oppenheimer in?": "two documentaries",
+            "Which films are by Director Nolan?": "Memento, Dunkirk",
+        },
     ),
     ("comparison", "en"): two(
         "Which phone has a longer battery life, Galaxy or iPhone?",
@@ -97,9 +107,15 @@ def said(task, q, text, example):
     needed = example.needed.get(q, [example.facts.get(q, "an answer that nobody has")])
     there = [s for s in needed if s in text]
     if task == "decompose":
-        return "\n".join(f"{i}. {s}" for i, s in enumerate(example.decompositions[q], 1)) if q in example.decompositions else q
-    if task == "query": return f"Query: {q}"
-    if task == "respond": return f"Found: {'; '.join(there)}." if there else "Nothing found."
+        return (
+            "\n".join(f"{i}. {s}" for i, s in enumerate(example.decompositions[q], 1))
+            if q in example.decompositions
+            else q
+        )
+    if task == "query":
+        return f"Query: {q}"
+    if task == "respond":
+        return f"Found: {'; '.join(there)}." if there else "Nothing found."
     if task == "integrate":
         return json.dumps(
             dict(relevance="relevant", answer_span=needed[0])
@@ -129,32 +145,50 @@ def reply(body):
         if mark in text
     )
     q = re.findall(r"^(?:질문|Question): (.*)$", text, re.M)[-1]
-    if task == "respond": text = text.rsplit(q, 1)[0]  # the documents stand before the question
-    else: text = text.rsplit(q, 1)[1]
+    if task == "respond":
+        text = text.rsplit(q, 1)[0]  # the documents stand before the question
+    else:
+        text = text.rsplit(q, 1)[1]
     return said(task, q, text, BY_QUESTION[q])
 
 
 class Shelf(FakeShelf):
     "Finds what an example has for a question, and a page that doesn't matter."
-    def __init__(self): super().__init__(self.of, "shelf")
+
+    def __init__(self):
+        super().__init__(self.of, "shelf")
 
     def of(self, query):
         fact = BY_QUESTION[query].facts.get(query) if query in BY_QUESTION else None
-        return [Hit(Passage(f"p{i}", "", t), 3.0 - i, i + 1) for i, t in enumerate([fact, "A page about something else."]) if t]
+        return [
+            Hit(Passage(f"p{i}", "", t), 3.0 - i, i + 1)
+            for i, t in enumerate([fact, "A page about something else."])
+            if t
+        ]
 
 
 class Replies(FakeChat):
     "A `LLMClient` whose replies are a function of part of the method, question and inputs."
+
     def __init__(self, says, pauses=None, at_once=None):
-        super().__init__(latency=1 / 500 if pauses else 0, pauses=pauses and random.Random(pauses), at_once=at_once, tokens=(5, 2))
+        super().__init__(
+            latency=1 / 500 if pauses else 0, pauses=pauses and random.Random(pauses), at_once=at_once, tokens=(5, 2)
+        )
         self.says = says
 
-    def reply(self, request, sample): return self.says(request.prompt.name.split(".")[1], request.inputs["question"], request.inputs)
+    def reply(self, request, sample):
+        return self.says(request.prompt.name.split(".")[1], request.inputs["question"], request.inputs)
 
     @property
-    def parts(self): return [(r.prompt.name.split(".")[1], r.inputs["question"]) for r in self.asked]
+    def parts(self):
+        return [(r.prompt.name.split(".")[1], r.inputs["question"]) for r in self.asked]
 
 
 def planner(part, q, inputs):
     "What `Replies` says of the examples."
-    return said(part, q, "\n".join(getattr(d, "text", d) for d in inputs.get("documents", [])) + inputs.get("response", ""), BY_QUESTION[q])
+    return said(
+        part,
+        q,
+        "\n".join(getattr(d, "text", d) for d in inputs.get("documents", [])) + inputs.get("response", ""),
+        BY_QUESTION[q],
+    )

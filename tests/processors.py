@@ -3,6 +3,7 @@
 `make test-processors` runs it. One machine shows so what another would: the settings choose the instructions, and the number of threads
 changes the order of sums. A failure names its setting.
 """
+
 import os, subprocess, sys, tempfile, time
 from pathlib import Path
 
@@ -13,7 +14,9 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SETTINGS = {  # name -> environment; numpy's OpenBLAS has its own choice of instructions
     "as pinned": PINNED_INSTRUCTIONS | dict.fromkeys(THREADS, "1"),
     "no pins, two threads": dict.fromkeys(THREADS, "2"),
-    "SSE, compatible": dict(ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41", OPENBLAS_CORETYPE="Nehalem")
+    "SSE, compatible": dict(
+        ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41", OPENBLAS_CORETYPE="Nehalem"
+    )
     | dict.fromkeys(THREADS, "1"),
 }
 NAMES = {name for setting in SETTINGS.values() for name in setting}
@@ -38,7 +41,8 @@ def run(setting):
     codes = [process.wait() for process, _ in said]
     for i, (_, out) in enumerate(said):
         out.seek(0)
-        if "No files were eligible" in out.read(): codes[i] = codes[i] or 1  # the pattern names no notebook
+        if "No files were eligible" in out.read():
+            codes[i] = codes[i] or 1  # the pattern names no notebook
     print(f"== {setting}: {'passed' if not any(codes) else 'FAILED'}, {time.monotonic() - began:.0f} s", flush=True)
     for code, (_, out) in zip(codes, said):
         out.seek(0)
@@ -48,5 +52,6 @@ def run(setting):
 
 
 if __name__ == "__main__":
-    if wrong := set(sys.argv[1:]) - set(SETTINGS): sys.exit(f"no setting {wrong.pop()!r}: {', '.join(SETTINGS)}")
+    if wrong := set(sys.argv[1:]) - set(SETTINGS):
+        sys.exit(f"no setting {wrong.pop()!r}: {', '.join(SETTINGS)}")
     sys.exit(not all([run(setting) for setting in sys.argv[1:] or SETTINGS]))

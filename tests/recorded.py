@@ -1,4 +1,5 @@
 "One question answered by one method over the OpenAI protocol, and the store's record of what was asked, in the ledger's order."
+
 import json, zlib
 
 from treekit.retrieval.bm25 import BM25
@@ -27,7 +28,10 @@ POOL = [
 
 class Spied:
     "BM25 over the pool; `queries` has what was searched, with k."
-    def __init__(self): self.queries, self.index = [], BM25(POOL)
+
+    def __init__(self):
+        self.queries, self.index = [], BM25(POOL)
+
     def search(self, queries, k=15):
         self.queries += [(q, k) for q in queries]
         return self.index.search(queries, k)
@@ -41,7 +45,10 @@ def recorded_calls(store):
         "l.outcome = 0 ORDER BY l.rowid"
     )
     bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
-    return [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
+    return [
+        (m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"]))
+        for m, node, sample, b in bodies
+    ]
 
 
 def timed_calls(store):
@@ -51,8 +58,15 @@ def timed_calls(store):
         "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
         "WHERE l.outcome = 0 ORDER BY c.time"
     )
-    return [(node, json.loads(zlib.decompress(body))["messages"][0]["content"], time - json.loads(completion)["latency"], time)
-            for node, body, time, completion in rows]
+    return [
+        (
+            node,
+            json.loads(zlib.decompress(body))["messages"][0]["content"],
+            time - json.loads(completion)["latency"],
+            time,
+        )
+        for node, body, time, completion in rows
+    ]
 
 
 def go(method, server, store=None):

@@ -1,5 +1,4 @@
-("Replies for the local server's `reply` setting that are as various as a model's: no two requests get the same, so no call answers for "
- "another.")
+"Replies for the local server's `reply` setting that are as various as a model's: no two requests get the same, so no call answers for another."
 
 import hashlib, re
 
@@ -7,8 +6,10 @@ import hashlib, re
 def various(body):
     text = "\n".join(m["content"] for m in body["messages"])
     tag = "N" + hashlib.sha256(text.encode()).hexdigest()[:8]
-    if re.search(r"response:", text, re.I): return f"response: Who is {tag} Vant?; Where is {tag} Essel?; When was {tag} Ltd founded?"
-    if "FINAL" in text: return f"Explanation: the documents mention {tag}.\nFINAL: {tag}"
+    if re.search(r"response:", text, re.I):
+        return f"response: Who is {tag} Vant?; Where is {tag} Essel?; When was {tag} Ltd founded?"
+    if "FINAL" in text:
+        return f"Explanation: the documents mention {tag}.\nFINAL: {tag}"
     return f"{tag} is mentioned in the documents, and was founded in 1901."
 
 
@@ -17,26 +18,37 @@ def reasoning(body):
     text = body["messages"][-1]["content"]
     tag = hashlib.sha256(text.encode()).hexdigest()
     if "Sub-question:" in text:
-        return [f"Thought: one more.\nSub-question: Who is {tag[8 * i:8 * i + 8]} Vant?" for i in range(body.get("n") or 1)]
-    if "Supporting facts" in text: return f"N{tag[:8]} Vant lives in E{tag[8:14]}."
+        return [
+            f"Thought: one more.\nSub-question: Who is {tag[8 * i : 8 * i + 8]} Vant?"
+            for i in range(body.get("n") or 1)
+        ]
+    if "Supporting facts" in text:
+        return f"N{tag[:8]} Vant lives in E{tag[8:14]}."
     return f"N{tag[:8]}"
 
 
 def routes(body):
     "RDR²'s prompts: the first visible paragraph answers, and every heading looks promising; a reader's text is any."
     text = body["messages"][-1]["content"]
-    if "## Document" not in text: return various(body)
+    if "## Document" not in text:
+        return various(body)
     tree = text.split("## Document")[1]
     found = re.findall(r"^\t*(\d+): (=*)", tree, re.M)
-    return "\n".join([*(f"[ANSWER] {i}" for i, mark in found[1:] if not mark)][:1] + [f"[EXPAND] {i}" for i, mark in found[1:] if mark])
+    return "\n".join(
+        [*(f"[ANSWER] {i}" for i, mark in found[1:] if not mark)][:1]
+        + [f"[EXPAND] {i}" for i, mark in found[1:] if mark]
+    )
 
 
 def of_papers(body):
     """Every prompt of the five papers and their baselines, in the format that it asks for, with all the names that the prompt has: so some
     answers are right. The same reply to the same prompt."""
     text = "\n".join(m["content"] for m in body["messages"])
-    if "## Document" in text: return routes(body)
-    if "Sub-question:" in text: return reasoning(body)
-    if re.search(r"response:", text, re.I): return various(body)
+    if "## Document" in text:
+        return routes(body)
+    if "Sub-question:" in text:
+        return reasoning(body)
+    if re.search(r"response:", text, re.I):
+        return various(body)
     names = " ".join(list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+\b|\b\d+\b", text)))[:200])
     return f"Explanation: the documents say so.\nFINAL: {names}" if "FINAL" in text else names

@@ -1,8 +1,10 @@
 "Replies for the local server's `reply` setting; each gets the request's JSON."
+
 seen = []
 
 
-def numbered(body): return [f"reply {i}" for i in range(body.get("n") or 1)]
+def numbered(body):
+    return [f"reply {i}" for i in range(body.get("n") or 1)]
 
 
 def second_is_empty_at_first(body):

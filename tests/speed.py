@@ -1,4 +1,5 @@
 "What the benchmarks of runs share: a run's seconds against a server, and when a ratio counts."
+
 import os, time
 
 import pytest
@@ -21,10 +22,13 @@ def timed(server, methods, questions, concurrency, store, corpora=None, **settin
 def busy():
     "Whether other work has the processors, so that a time says nothing: how, in words; empty: they are free."
     load, cores = os.getloadavg()[0], os.cpu_count()
-    return f"a busy machine (load {load:.0f} on {cores} cores): run it again when it is free" if load > 1.5 * cores else ""
+    return (
+        f"a busy machine (load {load:.0f} on {cores} cores): run it again when it is free" if load > 1.5 * cores else ""
+    )
 
 
 def enough(ratio, least):
     "Fails if the ratio is too low; on a busy machine the test is skipped with what it measured."
-    if ratio < least and (how := busy()): pytest.skip(f"ratio {ratio:.2f} on {how}")
+    if ratio < least and (how := busy()):
+        pytest.skip(f"ratio {ratio:.2f} on {how}")
     assert ratio >= least

@@ -1,4 +1,5 @@
 "The table no paper has, and the front of cost and quality."
+
 from dataclasses import replace
 
 import pytest
@@ -6,7 +7,17 @@ import pytest
 from treekit.config import UsageError, load_profile
 from treekit.store.run_store import Store
 from treekit.papers.comparison.evaluation import (
-    COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
+    COLUMN_NAMES,
+    MEAN,
+    QUALITY,
+    against_best,
+    cost_rows,
+    empty_cells,
+    entrants,
+    qualities,
+    quality_cells,
+    run_across,
+)
 from treekit.experiments.pareto import Spending, dominated, pareto, shared_sets, spendings, total
 from treekit.experiments.tables import sample_questions
 from treekit.papers.comparison.figures import front_panel, front_plot, quality_table
@@ -32,7 +43,8 @@ def test_the_five_methods_and_the_baselines_of_each_paper_are_there():
     assert sum(e.proposed for e in usual.values()) == 5 == len({e.paper for e in usual.values() if e.proposed})
     assert set(usual) < set(every) and {"TOT", "HippoRAG", "ChainRAG", "RATT"} <= set(every) - set(usual)
     assert all(sum(e.paper == paper for e in usual.values()) >= 4 for paper in {e.paper for e in usual.values()})
-    with pytest.raises(UsageError, match="rows"): entrants(P, "most")
+    with pytest.raises(UsageError, match="rows"):
+        entrants(P, "most")
 
 
 def test_rows_are_named_by_what_runs():
@@ -57,7 +69,9 @@ def test_arises_row_says_whether_its_values_are_guessed(server, tmp_path, monkey
 def test_an_empty_cell_has_its_reason():
     every = entrants(P)
     said = empty_cells(every, QUALITY, P)
-    assert "TreeRare (DT) on KoMultiHop-200, NaverCue-1000" in said and "SEARCH-R, prompted" in said and "parser" in said
+    assert (
+        "TreeRare (DT) on KoMultiHop-200, NaverCue-1000" in said and "SEARCH-R, prompted" in said and "parser" in said
+    )
     assert "RDR²" not in said and "RDR²" in empty_cells(every, ["musique"], replace(P, data="real"))
     assert "every row on ELI5, since only the word overlap" in said
 
@@ -66,11 +80,23 @@ def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
     "Dollars are a function of tokens. The mark farthest to the left has no room for a label on its left."
     from matplotlib.text import Annotation
     from treekit.core.method import Usage
-    def spent(name, tokens, right): return Spending(name, {"d": [Usage(tokens_in=tokens)] * 4}, {"d": right})
-    some = [spent("CoT-SC", 100, [1, 0, 0, 0]), spent("Verify-and-Edit", 105, [1, 0, 0, 0]), spent("CAPITALS", 106, [1, 0, 0, 0]),
-            spent("Far", 900, [1, 1, 1, 0])]
+
+    def spent(name, tokens, right):
+        return Spending(name, {"d": [Usage(tokens_in=tokens)] * 4}, {"d": right})
+
+    some = [
+        spent("CoT-SC", 100, [1, 0, 0, 0]),
+        spent("Verify-and-Edit", 105, [1, 0, 0, 0]),
+        spent("CAPITALS", 106, [1, 0, 0, 0]),
+        spent("Far", 900, [1, 1, 1, 0]),
+    ]
     points, band = front_panel(some, lambda usage: usage.tokens_in / 100)
-    assert [p.cost[0] for p in points] == [1, 1.05, 1.06, 9] and [p.on_front for p in points] == [True, False, False, True]
+    assert [p.cost[0] for p in points] == [1, 1.05, 1.06, 9] and [p.on_front for p in points] == [
+        True,
+        False,
+        False,
+        True,
+    ]
     fig = front_plot({"a": (points, band)}, {"Far"}, "cents")
     fig.canvas.draw()
     [ax] = fig.axes
@@ -82,14 +108,22 @@ def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
 def test_a_set_that_only_a_stand_in_could_judge_counts_nowhere_and_with_a_judge_everywhere(rows, results, monkeypatch):
     "ELI5's claim recall: no cell, no mean, no cost, no front by word overlap; and with a judge all that the others have."
     from treekit.experiments import metric_judges
-    def sets(made): return {c["dataset"] for c in quality_cells(made, rows)}, [*spendings(made, qualities(made))[0].quality]
+
+    def sets(made):
+        return {c["dataset"] for c in quality_cells(made, rows)}, [*spendings(made, qualities(made))[0].quality]
+
     names, counted = sets(results)
     assert "ELI5" not in names and counted == [d for d in SETS if d != "eli5"]
     assert [c["metric"] for c in quality_cells(results, rows) if c["dataset"] == MEAN][0] == "of 5 data sets"
     real = metric_judges.judge_for
-    def judge_for(metric, profile=None): return real(metric, profile)._replace(stand_in="") if metric == "Cla" else real(metric, profile)
+
+    def judge_for(metric, profile=None):
+        return real(metric, profile)._replace(stand_in="") if metric == "Cla" else real(metric, profile)
+
     monkeypatch.setattr(metric_judges, "judge_for", judge_for)
-    names, counted = sets(run_across(rows, sample_questions(P, ("musique", "eli5")), P, store=Store(":memory:"), progress=False))
+    names, counted = sets(
+        run_across(rows, sample_questions(P, ("musique", "eli5")), P, store=Store(":memory:"), progress=False)
+    )
     assert "ELI5" in names and counted == ["musique", "eli5"]
 
 
@@ -102,7 +136,11 @@ def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
         column = [c for c in cells if c["dataset"] == d]
         [best] = [c for c in column if c["place"] == "best"]
         assert best["value"] == max(c["value"] for c in column)
-        assert all((c["adjusted"] < 0.05) == (c["place"] == "worse") and c["p"] <= c["adjusted"] for c in column if c is not best)
+        assert all(
+            (c["adjusted"] < 0.05) == (c["place"] == "worse") and c["p"] <= c["adjusted"]
+            for c in column
+            if c is not best
+        )
     shown = quality_table(cells)
     assert list(shown.method) == list(rows) and shown.iloc[0, 2].count("[") == 1
 
@@ -115,7 +153,8 @@ def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results
     [line] = [r for r in cost_rows(list(spent.values()), rows, None) if r["method"] == "Tree-of-Question"]
     tokens = sum(r.usage.tokens_in + r.usage.tokens_out for r in own.values())
     assert line["n"] == len(own) and line["calls"] == sum(r.usage.calls for r in own.values()) / len(own)
-    if right: assert line["tokens_per_correct"] == pytest.approx(tokens / right)
+    if right:
+        assert line["tokens_per_correct"] == pytest.approx(tokens / right)
     assert line["cents"] is None and line["within_allowance"] <= line["right"]
     assert total(spent["Tree-of-Question"].of("tokens")) == tokens
 
@@ -124,21 +163,28 @@ def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results
 def test_an_allowance_that_nobody_keeps_leaves_nothing_right(rows, results):
     spent = spendings(results, qualities(results))
     assert {r["within_allowance"] for r in cost_rows(spent, rows, None, allowance=1)} == {0}
-    assert all(r["within_allowance"] == pytest.approx(r["right"]) for r in cost_rows(spent, rows, None, allowance=10**9))
+    assert all(
+        r["within_allowance"] == pytest.approx(r["right"]) for r in cost_rows(spent, rows, None, allowance=10**9)
+    )
 
 
 @pytest.mark.long
 def test_nothing_beats_what_is_on_the_front(results):
     points = pareto(spendings(results, qualities(results)))
     for p in points:
-        beaten = any(o.cost[0] <= p.cost[0] and o.quality[0] >= p.quality[0] and (o.cost[0], o.quality[0]) != (p.cost[0], p.quality[0])
-                     for o in points)
+        beaten = any(
+            o.cost[0] <= p.cost[0]
+            and o.quality[0] >= p.quality[0]
+            and (o.cost[0], o.quality[0]) != (p.cost[0], p.quality[0])
+            for o in points
+        )
         assert p.on_front != beaten and 0 <= p.share <= 1
     assert any(p.on_front for p in points) and min(points, key=lambda p: p.cost[0]).on_front
 
 
 def test_ties_are_on_the_front_together():
     import numpy as np
+
     assert list(dominated(np.array([1.0, 1, 2, 2]), np.array([0.5, 0.5, 0.5, 0.9]))) == [False, False, True, False]
 
 

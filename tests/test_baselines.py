@@ -1,5 +1,4 @@
-("The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an "
- "answer.")
+"The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an answer."
 
 import asyncio, re
 from dataclasses import replace
@@ -9,8 +8,19 @@ import pytest
 from fakes import FakeChat, FakeShelf
 from recorded import recorded_calls
 from treekit.baselines.prompting import (
-    BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown,
-    usable)
+    BY_KIND,
+    CLOSED_BOOK,
+    MOST_CONSISTENT,
+    Example,
+    RetrieveAndRead,
+    SelfConsistency,
+    examples_from,
+    majority,
+    methods,
+    rationale,
+    shown,
+    usable,
+)
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples
@@ -28,34 +38,53 @@ ASKED = "Where was the author of Grey Harbour born?"
 HARBOUR = Passage("p1", "Grey Harbour", "Grey Harbour is a novel by Ida Roth.")
 
 
-def Shelf(): return FakeShelf([HARBOUR])
+def Shelf():
+    return FakeShelf([HARBOUR])
 
 
 def training(dataset, n=5):
     pairs = (QAPair("Which one?", ("one",)), QAPair("Which other?", ("two",))) if dataset == "asqa" else ()
-    return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), qa_pairs=pairs, decomposition=() if pairs
-                     else (Step(f"Step {i}?", f"answer {i}"),)) for i in range(n)]
+    return [
+        Question(
+            f"t{i}",
+            dataset,
+            f"Question {i}?",
+            (f"answer {i}",),
+            qa_pairs=pairs,
+            decomposition=() if pairs else (Step(f"Step {i}?", f"answer {i}"),),
+        )
+        for i in range(n)
+    ]
 
 
-def question(dataset="musique"): return Question("q", dataset, ASKED, ("Tarn",), qa_pairs=(QAPair("a?", ("Tarn",)),) if dataset == "asqa"
-                                                 else ())
+def question(dataset="musique"):
+    return Question("q", dataset, ASKED, ("Tarn",), qa_pairs=(QAPair("a?", ("Tarn",)),) if dataset == "asqa" else ())
 
 
 def go(chosen, server, dataset="musique", store=None, **client):
     "The results of one question, and the record of its calls."
     store, chat = store or Store(), OpenAIClient("gpt-4o-mini", server.url, **dict(pause=0.01, retries=1) | client)
-    results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
-                  corpora={dataset: LazyRetriever(Shelf, "shelf", "a shelf")}, progress=False)
+    results = run(
+        chosen,
+        {dataset: [question(dataset)]},
+        PROFILE,
+        chat=chat,
+        store=store,
+        corpora={dataset: LazyRetriever(Shelf, "shelf", "a shelf")},
+        progress=False,
+    )
     return results, recorded_calls(store)
 
 
 def sampled(body):
     "Ten paths for a sampled request, one reply else."
     text = "\n".join(m["content"] for m in body["messages"])
-    if "Choice:" in text: return "Choice: 2"
+    if "Choice:" in text:
+        return "Choice: 2"
     answers = ["Tarn", "Orle", "Tarn.", "Orle", "the Tarn", "Usk", "Orle", "", "Usk", "tarn"]
     kind = "few" if "examples" in text else "zero"  # so that no two rows make the same choice
-    if not body.get("n"): return f"Explanation: {kind}, so it is.\nFINAL: Tarn"
+    if not body.get("n"):
+        return f"Explanation: {kind}, so it is.\nFINAL: Tarn"
     return [f"Explanation: {kind} path {i}.\nFINAL: {a}" if a else "I go on and on" for i, a in enumerate(answers)]
 
 
@@ -96,7 +125,9 @@ def test_what_each_row_says(model):
 
 def test_ten_samples_at_their_temperature_in_one_request(model):
     _, record = go({"SC": SelfConsistency()}, model)
-    assert [sample for _, _, sample, *_ in record] == list(range(10)) and {p["temperature"] for *_, p, _ in record} == {0.7}
+    assert [sample for _, _, sample, *_ in record] == list(range(10)) and {p["temperature"] for *_, p, _ in record} == {
+        0.7
+    }
     assert [(r["n"], r["temperature"]) for r in model.requests] == [(10, 0.7)]
 
 
@@ -125,7 +156,8 @@ def test_every_path_has_its_call_in_the_trace(model):
     trace = results.rows[0].trace
     paths = [n for n in trace.nodes if n.kind == "path"]
     assert trace.nodes[0].calls == [] and [len(p.calls) for p in paths] == [1] * 10 and {p.parent for p in paths} == {0}
-    for p in paths: assert (p.text or "on and on") in store.calls(p.calls)[p.calls[0]].text
+    for p in paths:
+        assert (p.text or "on and on") in store.calls(p.calls)[p.calls[0]].text
 
 
 def test_warm_it_asks_nothing(model):
@@ -137,6 +169,7 @@ def test_warm_it_asks_nothing(model):
 
 
 # --- votes
+
 
 def test_votes_are_on_normalised_answers_and_written_down(model):
     results, _ = go({"SC": SelfConsistency()}, model)
@@ -152,8 +185,6 @@ def test_of_equals_the_first_sampled_wins():
     assert majority(["벨모라", "Velmora", "벨모라."])[0] == "벨모라"
 
 
-
-
 def ask(method, reply, q=None):
     context = Context(FakeChat(reply), Shelf())
     return context, lambda: asyncio.run(method(q or question(), context))
@@ -165,7 +196,9 @@ def test_no_path_with_an_answer_is_a_recorded_failure(server, dataset):
     results, record = go({"SC": SelfConsistency()}, server, dataset)
     [row] = results.failures
     assert row.answer == "" and "none of the 10 sampled paths" in row.error and len(record) == 10
-    assert [n.kind for n in row.trace.nodes] == ["answer"] + ["path"] * 10 and row.trace.nodes[3].data["explanation"] == "reply 2"
+    assert [n.kind for n in row.trace.nodes] == ["answer"] + ["path"] * 10 and row.trace.nodes[3].data[
+        "explanation"
+    ] == "reply 2"
     [score] = results.score("COVER-EM")
     assert (score["n"], score["failures"], score["value"]) == (1, 1, 0.0)
     assert score["reason"].startswith("failed: 1 of 1 questions, most often with none of the 10 sampled paths")
@@ -173,22 +206,34 @@ def test_no_path_with_an_answer_is_a_recorded_failure(server, dataset):
 
 def test_a_path_that_only_thinks_has_no_vote():
     empty = CallFailed("empty", "all of max_tokens went into thinking", "raise max_tokens")
-    context, answer = ask(SelfConsistency(samples=4), lambda r, i: empty if i == 2 else f"FINAL: {'Orle' if i else 'Tarn'}")
+    context, answer = ask(
+        SelfConsistency(samples=4), lambda r, i: empty if i == 2 else f"FINAL: {'Orle' if i else 'Tarn'}"
+    )
     assert answer().answer == "Orle" and [n.text for n in context.trace.nodes[1:]] == ["Tarn", "Orle", "", "Orle"]
     _, answer = ask(SelfConsistency(samples=4), lambda r, i: empty)
-    with pytest.raises(CallFailed, match="thinking"): answer()
+    with pytest.raises(CallFailed, match="thinking"):
+        answer()
     _, answer = ask(SelfConsistency(samples=4), lambda r, i: CallFailed("server", "500", "later"))
-    with pytest.raises(CallFailed, match="500"): answer()
+    with pytest.raises(CallFailed, match="500"):
+        answer()
 
 
-@pytest.mark.parametrize("reply, answer, note",
-                         [("Choice: 3", "c", ""), ("Response 1 is odd. Choice: Response 2", "b", ""),
-                          ("The 2nd? I'd say 3", "c", "last number"),
-                                                  ("All agree.", "a", "no response 0"), ("Choice: 99", "a", "no response 99"),
-                                                  ("", "a", "no response 0")])
+@pytest.mark.parametrize(
+    "reply, answer, note",
+    [
+        ("Choice: 3", "c", ""),
+        ("Response 1 is odd. Choice: Response 2", "b", ""),
+        ("The 2nd? I'd say 3", "c", "last number"),
+        ("All agree.", "a", "no response 0"),
+        ("Choice: 99", "a", "no response 99"),
+        ("", "a", "no response 0"),
+    ],
+)
 def test_a_choice_is_read_tolerantly_and_never_in_silence(reply, answer, note):
-    context, go = ask(SelfConsistency(samples=3, aggregation="choice"), lambda r, i: reply if r.prompt is MOST_CONSISTENT
-                  else f"Explanation: e.\nFINAL: {'abc'[i]}")
+    context, go = ask(
+        SelfConsistency(samples=3, aggregation="choice"),
+        lambda r, i: reply if r.prompt is MOST_CONSISTENT else f"Explanation: e.\nFINAL: {'abc'[i]}",
+    )
     assert go().answer == answer
     assert note in "; ".join(context.trace.nodes[0].notes) and bool(context.trace.nodes[0].notes) == bool(note)
 
@@ -208,23 +253,31 @@ def test_one_sample_is_a_chain_of_thought():
 def test_another_method_falls_back_on_it():
     context = Context(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
     step = context.trace.add("step", "the eighth")
+
     async def after_eight_calls():
         context.clock.advance(8)
         return await SelfConsistency()(question(), context, parent=step)
+
     prediction = asyncio.run(after_eight_calls())
     assert prediction.answer == "Tarn" and prediction.trace is context.trace and prediction.usage.critical_path == 9
-    assert [n.kind for n in context.trace.children(step)] == ["answer"] and len(context.trace.children(context.trace.nodes[1])) == 10
+    assert [n.kind for n in context.trace.children(step)] == ["answer"] and len(
+        context.trace.children(context.trace.nodes[1])
+    ) == 10
 
 
 # --- examples
 
+
 def test_the_question_is_never_among_its_examples(model):
-    pool = training("musique", 3) + [Question("q", "musique", "Another wording", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
-                                     Question("t9", "musique", f" {ASKED} ", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
-                                     *training("hotpotqa", 3)]
+    pool = training("musique", 3) + [
+        Question("q", "musique", "Another wording", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
+        Question("t9", "musique", f" {ASKED} ", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
+        *training("hotpotqa", 3),
+    ]
     _, record = go(methods(pool[3:] + pool[:3]), model)
     assert len(record) == 24 and not any("leaked" in text for *_, text in record)
-    with pytest.raises(UsageError, match="has 2"): shown(examples_from(pool[:2]), question(), 3)
+    with pytest.raises(UsageError, match="has 2"):
+        shown(examples_from(pool[:2]), question(), 3)
 
 
 def test_a_chain_of_thought_needs_rationales():
@@ -241,53 +294,102 @@ def test_a_row_is_run_where_its_own_examples_are():
     assert with_enough_examples(bare, sample) == sample
     assert with_enough_examples(bare, sample, reasoning=True) == {}
     assert with_enough_examples(training("musique", 3), sample, reasoning=True) == sample
-    assert with_enough_examples([replace(q, question=ASKED) for q in bare], sample) == with_enough_examples(bare[1:], sample) == {}
+    assert (
+        with_enough_examples([replace(q, question=ASKED) for q in bare], sample)
+        == with_enough_examples(bare[1:], sample)
+        == {}
+    )
     rows = table1_methods(training("musique", 3))
-    assert set(rows) == set(methods(training("musique", 3))) | {"ReAct", "ReAct*", "TOT", "TreeRare (DT)", "TreeRare (CT)"}
+    assert set(rows) == set(methods(training("musique", 3))) | {
+        "ReAct",
+        "ReAct*",
+        "TOT",
+        "TreeRare (DT)",
+        "TreeRare (CT)",
+    }
     assert rows["TOT"].examples == rows["ReAct"].examples == rows["few-shot"].examples != ()
     assert list(rows) == [m for m in dict.fromkeys(r["method"] for r in published("treerare", "table1")) if m in rows]
 
 
 def test_rationales_come_from_what_the_data_set_knows():
-    q = Question("t", "x", "?", ("Tarn",), paragraphs=(Passage("p", "Ida Roth", "Ida Roth writes. She is from Tarn. She sails."),))
+    q = Question(
+        "t",
+        "x",
+        "?",
+        ("Tarn",),
+        paragraphs=(Passage("p", "Ida Roth", "Ida Roth writes. She is from Tarn. She sails."),),
+    )
     assert rationale(q) == ""
-    assert rationale(replace(q, supporting=("p",))) == rationale(replace(q, facts=(("Ida Roth", 1),))) == "1. Ida Roth: She is from Tarn."
+    assert (
+        rationale(replace(q, supporting=("p",)))
+        == rationale(replace(q, facts=(("Ida Roth", 1),)))
+        == "1. Ida Roth: She is from Tarn."
+    )
     assert rationale(replace(q, facts=(("Ida Roth", 9), ("Nobody", 0)))) == ""
-    assert rationale(replace(q, facts=(("Ida Roth", 1),),
-                             meta={"sent_ends": {"p": [16, 45]}})) == "1. Ida Roth: She is from Tarn. She sails."
-    assert rationale(replace(q, triples=(("Ida Roth", "place of birth", "Tarn"),))) == "1. The place of birth of Ida Roth is Tarn."
+    assert (
+        rationale(replace(q, facts=(("Ida Roth", 1),), meta={"sent_ends": {"p": [16, 45]}}))
+        == "1. Ida Roth: She is from Tarn. She sails."
+    )
+    assert (
+        rationale(replace(q, triples=(("Ida Roth", "place of birth", "Tarn"),)))
+        == "1. The place of birth of Ida Roth is Tarn."
+    )
     steps = (Step("Grey Harbour >> author", "Ida Roth"), Step("Where was #1 born, and what is #7?", "Tarn"))
-    assert rationale(replace(q,
-                             decomposition=steps)) == "1. Grey Harbour, author: Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
+    assert (
+        rationale(replace(q, decomposition=steps))
+        == "1. Grey Harbour, author: Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
+    )
     assert rationale(replace(q, decomposition=(Step("Is it so?"),))) == "1. Is it so?"
-    assert rationale(training("asqa")[0]) == "The question can stand for 2 refined questions. 1. Which one? one. 2. Which other? two."
+    assert (
+        rationale(training("asqa")[0])
+        == "The question can stand for 2 refined questions. 1. Which one? one. 2. Which other? two."
+    )
 
 
-@pytest.mark.parametrize("dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
+@pytest.mark.parametrize(
+    "dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"]
+)
 def test_every_training_question_of_the_world_has_a_rationale(dataset):
     from treekit.experiments.resources import exemplars
+
     for e in examples_from(exemplars(dataset, "synthetic", 8)):
-        assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w",
-                        e.rationale) and "#" not in e.rationale and e.answer
+        assert (
+            re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w", e.rationale)
+            and "#" not in e.rationale
+            and e.answer
+        )
 
 
 def test_citations_are_not_shown_in_examples():
-    assert examples_from([Question("a", "asqa", "Who?", long_answers=("Ida [1] and Lio [2][3].",))])[0].answer == "Ida and Lio."
+    assert (
+        examples_from([Question("a", "asqa", "Who?", long_answers=("Ida [1] and Lio [2][3].",))])[0].answer
+        == "Ida and Lio."
+    )
 
 
 # --- settings
 
-@pytest.mark.parametrize("wrong, hint",
-                         [(dict(samples=0), "samples"), (dict(temperature=0.0), "above 0"), (dict(temperature=3.0), "at most 2"),
-                          (dict(shots=-1), "shots"),
-                                         (dict(aggregation="majority"), "aggregation"), (dict(family="long"), "family")])
+
+@pytest.mark.parametrize(
+    "wrong, hint",
+    [
+        (dict(samples=0), "samples"),
+        (dict(temperature=0.0), "above 0"),
+        (dict(temperature=3.0), "at most 2"),
+        (dict(shots=-1), "shots"),
+        (dict(aggregation="majority"), "aggregation"),
+        (dict(family="long"), "family"),
+    ],
+)
 def test_wrong_settings_are_named(wrong, hint):
-    with pytest.raises(UsageError, match=hint): SelfConsistency(**wrong)
+    with pytest.raises(UsageError, match=hint):
+        SelfConsistency(**wrong)
 
 
 def test_settings_can_be_given_as_words():
-    assert configure(SelfConsistency(), samples="3", temperature="1", aggregation="vote") == SelfConsistency(samples=3, temperature=1.0,
-        aggregation="vote")
+    assert configure(SelfConsistency(), samples="3", temperature="1", aggregation="vote") == SelfConsistency(
+        samples=3, temperature=1.0, aggregation="vote"
+    )
     assert configure(RetrieveAndRead(), top_k="0", reasoning="on") == RetrieveAndRead(top_k=0, reasoning=True)
 
 
@@ -295,19 +397,29 @@ def test_without_a_search_there_are_no_documents(model):
     results, record = go({"alone": RetrieveAndRead(top_k=0)}, model)
     assert "(none)" not in record[0][-1] and "ocument" not in record[0][-1] and "from what you know" in record[0][-1]
     assert HARBOUR.text not in record[0][-1] and "hits" not in results.rows[0].trace.nodes[0].data
-    for key, prompt in CLOSED_BOOK.items(): assert prompt.slots == BY_KIND[key].slots - {"documents"} and "ocument" not in prompt.template
+    for key, prompt in CLOSED_BOOK.items():
+        assert prompt.slots == BY_KIND[key].slots - {"documents"} and "ocument" not in prompt.template
 
 
 def test_a_path_is_worded_like_the_chain_of_thought():
     for few in (False, True):
-        for family in ("multi-hop", "ambiguous"): assert BY_KIND[few, "path", family].template == BY_KIND[few, "cot", family].template
+        for family in ("multi-hop", "ambiguous"):
+            assert BY_KIND[few, "path", family].template == BY_KIND[few, "cot", family].template
 
 
 # --- offline
 
+
 def test_offline_paths_differ_and_vote(tmp_path):
     from treekit.experiments.resources import load
+
     asked = {d: load(d, "synthetic", n=3) for d in ("hotpotqa", "asqa")}
-    results = run({"SC": SelfConsistency()}, asked, load_profile("offline", n=3), store=Store(tmp_path / "s.sqlite"), progress=False)
+    results = run(
+        {"SC": SelfConsistency()},
+        asked,
+        load_profile("offline", n=3),
+        store=Store(tmp_path / "s.sqlite"),
+        progress=False,
+    )
     assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3
     assert any(len(r.trace.nodes[0].data["votes"]) > 1 for r in results.rows[:3])

@@ -1,4 +1,5 @@
 "Batches: what is sent when everybody waits, what becomes of one that fails, and that nothing is sent twice."
+
 import asyncio, collections
 
 import pytest
@@ -15,7 +16,8 @@ ASK = Prompt("batch/ask", "answer", "Say something about $topic", TEXT)
 
 @pytest.fixture(scope="module")
 def shared():
-    with BatchServer(reply="replies:various") as server: yield server
+    with BatchServer(reply="replies:various") as server:
+        yield server
 
 
 @pytest.fixture
@@ -30,11 +32,14 @@ def chat(server, journal, **more):
 
 
 async def asked(one, topics, **more):
-    try: return await asyncio.gather(*(one.complete(ASK(topic=t, **more)) for t in topics), return_exceptions=True)
-    finally: await one.close()
+    try:
+        return await asyncio.gather(*(one.complete(ASK(topic=t, **more)) for t in topics), return_exceptions=True)
+    finally:
+        await one.close()
 
 
-def texts(got): return [[c.text for c in completions] for completions in got]
+def texts(got):
+    return [[c.text for c in completions] for completions in got]
 
 
 def nothing_twice(server):
@@ -50,16 +55,21 @@ def test_what_waits_is_one_batch_and_the_replies_are_those_of_single_calls(serve
     got = asyncio.run(asked(chat(server, journal), TOPICS, n=2))
     plain = asyncio.run(asked(OpenAIClient("gpt-4o-mini", server.url, pause=0.01), TOPICS, n=2))
     assert texts(got) == texts(plain) and len(server.batches()) == 1
-    assert [(c.tokens_in, c.tokens_out) for one in got for c in one] == [(c.tokens_in, c.tokens_out) for one in plain for c in one]
+    assert [(c.tokens_in, c.tokens_out) for one in got for c in one] == [
+        (c.tokens_in, c.tokens_out) for one in plain for c in one
+    ]
     again = asyncio.run(asked(chat(server, journal), TOPICS, n=2))  # as a run does that lost its store
     assert texts(again) == texts(got) and len(server.batches()) == 1
     samples = asyncio.run(asked(chat(server, journal), ["topic 0"] * 2, temperature=1.0, sample=1))
-    assert len(server.batches()) == 2 and texts(samples)[0] == texts(samples)[1] and len(server.batches()[1]["ids"]) == 1
+    assert (
+        len(server.batches()) == 2 and texts(samples)[0] == texts(samples)[1] and len(server.batches()[1]["ids"]) == 1
+    )
 
 
 def test_who_is_at_work_holds_up_the_round(server):
     one, busy = chat(server, Journal(":memory:")), True
     one.busy = lambda: busy
+
     async def late():
         nonlocal busy
         first = asyncio.create_task(one.complete(ASK(topic="a")))
@@ -68,11 +78,14 @@ def test_who_is_at_work_holds_up_the_round(server):
         second, busy = asyncio.create_task(one.complete(ASK(topic="b"))), False
         await asyncio.gather(first, second)
         await one.close()
+
     asyncio.run(late())
     assert [len(b["ids"]) for b in server.batches()] == [2]
 
 
-@pytest.mark.parametrize("fault", [dict(kind="expired", share=0.5), dict(kind="errors", share=0.4), dict(kind="garbled")])
+@pytest.mark.parametrize(
+    "fault", [dict(kind="expired", share=0.5), dict(kind="errors", share=0.4), dict(kind="garbled")]
+)
 def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(server, fault):
     server.script(batch_faults=[fault])
     got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
@@ -98,15 +111,24 @@ def test_a_batch_that_was_cancelled_by_hand_is_not_asked_again_by_itself(server)
     assert sum(isinstance(e, CallFailed) for e in got) == 15 and len(server.batches()) == 1
 
 
-@pytest.mark.parametrize("status, said, kind, advice, sent", [
-    (400, dict(message="This model's maximum context length is 8192 tokens"), "too long", "longer context", 1),
-    (400, dict(message="The response was filtered by the content management policy"), "content filter", "filter", 1),
-    (401, dict(message="Incorrect API key provided"), "refused", "api_key_env", 1),
-    (404, dict(message="no such thing", code="model_not_found"), "refused", "/models", 1),
-    (429, dict(message="You exceeded your quota", code="insufficient_quota"), "rate limit", "add credit", 1),
-    (429, dict(message="Slow down"), "rate limit", "concurrency", 2),
-    (400, dict(message="This request is odd"), "refused", "objects to", 1),
-])
+@pytest.mark.parametrize(
+    "status, said, kind, advice, sent",
+    [
+        (400, dict(message="This model's maximum context length is 8192 tokens"), "too long", "longer context", 1),
+        (
+            400,
+            dict(message="The response was filtered by the content management policy"),
+            "content filter",
+            "filter",
+            1,
+        ),
+        (401, dict(message="Incorrect API key provided"), "refused", "api_key_env", 1),
+        (404, dict(message="no such thing", code="model_not_found"), "refused", "/models", 1),
+        (429, dict(message="You exceeded your quota", code="insufficient_quota"), "rate limit", "add credit", 1),
+        (429, dict(message="Slow down"), "rate limit", "concurrency", 2),
+        (400, dict(message="This request is odd"), "refused", "objects to", 1),
+    ],
+)
 def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, status, said, kind, advice, sent):
     server.script(batch_faults=[dict(kind="errors", share=1, times=2, status=status, error=said)])
     [failed] = asyncio.run(asked(chat(server, Journal(":memory:"), retries=1), TOPICS[:1]))
@@ -125,7 +147,8 @@ def test_a_full_queue_says_what_to_do_and_the_next_run_asks_the_rest(server):
     journal = Journal(":memory:")
     got = asyncio.run(asked(chat(server, journal), TOPICS))
     assert all("limit reached. Limit: 100" in str(e) and "fewer questions at once (--n)" in str(e) for e in got)
-    for some in (TOPICS[:5], TOPICS[:10]): assert all(c[0].text for c in asyncio.run(asked(chat(server, journal), some)))
+    for some in (TOPICS[:5], TOPICS[:10]):
+        assert all(c[0].text for c in asyncio.run(asked(chat(server, journal), some)))
     assert [len(b["ids"]) for b in server.batches()] == [30, 5, 5]
     nothing_twice(server)
 
@@ -146,6 +169,7 @@ def test_a_refused_order_is_one_that_wasnt_made(server):
 
 def test_a_server_without_batches_says_so():
     from openai_server import Server
+
     with Server() as plain:
         got = asyncio.run(asked(chat(plain, Journal(":memory:")), TOPICS[:1]))
     assert "has no batch endpoint; leave out --set batch=true" in str(got[0])
@@ -153,12 +177,14 @@ def test_a_server_without_batches_says_so():
 
 def test_who_is_cancelled_before_a_round_is_not_sent(server):
     one = chat(server, Journal(":memory:"))
+
     async def go():
         tasks = [asyncio.create_task(one.complete(ASK(topic=t))) for t in "abc"]
         await asyncio.sleep(0)
         tasks[1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await one.close()
+
     asyncio.run(go())
     assert [len(b["ids"]) for b in server.batches()] == [2]
 
@@ -166,21 +192,54 @@ def test_who_is_cancelled_before_a_round_is_not_sent(server):
 def test_scores_go_by_batch_too(server):
     def go(one):
         async def score():
-            try: return await one.score(ASK(topic="a"), "a continuation")
-            finally: await one.close()
+            try:
+                return await one.score(ASK(topic="a"), "a continuation")
+            finally:
+                await one.close()
+
         return asyncio.run(score())
+
     assert go(chat(server, Journal(":memory:"))) == go(OpenAIClient("gpt-4o-mini", server.url))
     assert [b["endpoint"] for b in server.batches()] == ["/v1/completions"]
 
 
-NOTE = dict(cells=[dict(n=1000, indices=0, index={}, predictions=["p"], places=[0], method="m", dataset="d", sample=[
-    dict(calls=2, asked=[dict(key=k, model="gpt-4o-mini", prompt="p", most=10, tokens_in=4000, tokens_out=5, carried={}, level=level)
-                         for k, level in (("a", 1), ("b", 2))])])])
+NOTE = dict(
+    cells=[
+        dict(
+            n=1000,
+            indices=0,
+            index={},
+            predictions=["p"],
+            places=[0],
+            method="m",
+            dataset="d",
+            sample=[
+                dict(
+                    calls=2,
+                    asked=[
+                        dict(
+                            key=k,
+                            model="gpt-4o-mini",
+                            prompt="p",
+                            most=10,
+                            tokens_in=4000,
+                            tokens_out=5,
+                            carried={},
+                            level=level,
+                        )
+                        for k, level in (("a", 1), ("b", 2))
+                    ],
+                )
+            ],
+        )
+    ]
+)
 
 
 def test_an_estimate_by_batch_is_half_the_price():
     from treekit.config import load_profile
     from treekit.artefacts.estimate import counted
+
     plain, batch = (counted([("x/y", NOTE)], load_profile("openai", batch=b), sample=1) for b in ("false", "true"))
     assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2)
 
@@ -190,6 +249,8 @@ def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
     from treekit.config import load_profile
     from treekit.artefacts.environment_check import _batches
     from treekit.core.prompts import CallFailed
+
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert "takes batches" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
-    with Server() as plain, pytest.raises(CallFailed, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))
+    with Server() as plain, pytest.raises(CallFailed, match="404"):
+        _batches(load_profile("openai", endpoint=plain.url, batch="true"))

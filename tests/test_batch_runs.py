@@ -1,4 +1,5 @@
 "The five methods by batch: rounds, price, kills. Each run is compared with the same one without batches."
+
 import collections, os, random, signal, time
 
 import pytest
@@ -15,7 +16,8 @@ N = 4
 
 @pytest.fixture(scope="module")
 def server():
-    with BatchServer() as server: yield server
+    with BatchServer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +27,15 @@ def plain(server):
     store = Store()
     chat = OpenAIClient("gpt-4o-mini", server.url, "k", pause=0.01)
     profile = worker.settings(server.url)
-    results = run(worker.METHODS, worker.asked(N), profile, corpora=worker.passages(), chat=chat, store=store, progress=False)
+    results = run(
+        worker.METHODS, worker.asked(N), profile, corpora=worker.passages(), chat=chat, store=store, progress=False
+    )
     assert not results.failures, results.failures[0].error
     return worker.told(results), cost(store)
 
 
-def cost(store): return {u["method"]: u["cost_original"] for u in store.usage()}
+def cost(store):
+    return {u["method"]: u["cost_original"] for u in store.usage()}
 
 
 def nothing_twice(server):
@@ -49,8 +54,12 @@ def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_p
     rows, money = plain
     assert worker.told(results) == [r for r in rows if r["method"] == name]
     rounds, longest = len(server.batches()), max(r.usage.critical_path for r in results.rows)
-    with Store(path) as store: own = cost(store)
-    print(f"\n{name}: {rounds} rounds, critical path {longest}, {sum(r.usage.calls for r in results.rows)} calls, ${own[name]:.6f}", end="")
+    with Store(path) as store:
+        own = cost(store)
+    print(
+        f"\n{name}: {rounds} rounds, critical path {longest}, {sum(r.usage.calls for r in results.rows)} calls, ${own[name]:.6f}",
+        end="",
+    )
     assert rounds <= longest + 1
     assert own[name] == pytest.approx(money[name] / 2) and load_prices()["gpt-4o-mini"].batch == 0.5
     nothing_twice(server)
@@ -60,7 +69,9 @@ def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_p
 def test_part_of_a_batch_fails_and_the_rows_are_the_same(server, plain, tmp_path):
     faults = [dict(kind="expired", share=0.5), dict(kind="errors", share=0.5), dict(kind="garbled")]
     server.reset(reply="batch_worker:reply", seconds=0.1, batch_faults=faults)
-    results = worker.go(server.url, tmp_path / "s.sqlite", tmp_path / "j.sqlite", N, {"TreeRare": worker.METHODS["TreeRare"]})
+    results = worker.go(
+        server.url, tmp_path / "s.sqlite", tmp_path / "j.sqlite", N, {"TreeRare": worker.METHODS["TreeRare"]}
+    )
     assert worker.told(results) == [r for r in plain[0] if r["method"] == "TreeRare"]
     assert len(server.batches()) <= max(r.usage.critical_path for r in results.rows) + 1 + len(faults)
     nothing_twice(server)
@@ -76,8 +87,11 @@ def test_killed_ten_times_no_batch_is_lost_and_no_request_is_sent_twice(server, 
         known, since = len(server.batches()), time.time()
         process = worker.processes.Process(target=worker.go, args=(server.url, store, journal, N))
         process.start()
-        while len(server.batches()) == known and process.is_alive() and time.time() < since + 60: time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.4) if kill % 2 else rng.uniform(0, 0.14))  # each other time before the order's reply
+        while len(server.batches()) == known and process.is_alive() and time.time() < since + 60:
+            time.sleep(0.01)
+        time.sleep(
+            rng.uniform(0, 0.4) if kill % 2 else rng.uniform(0, 0.14)
+        )  # each other time before the order's reply
         assert process.is_alive(), f"the run was over before kill {kill + 1}"
         os.kill(process.pid, signal.SIGKILL)
         process.join()
@@ -87,4 +101,7 @@ def test_killed_ten_times_no_batch_is_lost_and_no_request_is_sent_twice(server, 
     with Store(store) as kept:
         assert {m: pytest.approx(c / 2) for m, c in plain[1].items()} == cost(kept)
         samples = kept.query("SELECT COUNT(*) FROM calls")[0][0]
-    print(f"\n10 kills: {len(server.batches())} batches, {sum(texts.values())} requests in them, {samples} samples in the store", end="")
+    print(
+        f"\n10 kills: {len(server.batches())} batches, {sum(texts.values())} requests in them, {samples} samples in the store",
+        end="",
+    )

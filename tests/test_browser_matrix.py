@@ -1,4 +1,5 @@
 "The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab; in one of them through a server, too."
+
 import os
 
 import pytest
@@ -18,21 +19,28 @@ READY = "document.querySelector('.tkx') && document.querySelector('.tkx').explor
 def browsers():
     "Each started once, when it is first wanted."
     started = {}
+
     def get(name):
         if name not in started:
-            try: started[name] = BROWSERS[name]()
-            except Unavailable as e: started[name] = e
-        if isinstance(started[name], Unavailable): pytest.skip(str(started[name]))
+            try:
+                started[name] = BROWSERS[name]()
+            except Unavailable as e:
+                started[name] = e
+        if isinstance(started[name], Unavailable):
+            pytest.skip(str(started[name]))
         return started[name]
+
     yield get
     for one in started.values():
-        if not isinstance(one, Unavailable): one.close()
+        if not isinstance(one, Unavailable):
+            one.close()
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ways")
-    with Store(folder / "small.sqlite") as store: first, second = small_runs(store)
+    with Store(folder / "small.sqlite") as store:
+        first, second = small_runs(store)
     return folder, first, second
 
 
@@ -40,15 +48,19 @@ def as_file(runs):
     "The saved page."
     folder, first, second = runs
     with Store(folder / "small.sqlite") as store:
-        return save_page(ExplorerAPI(store, (first, second)), [first, second], folder / "small.html", other=second).as_uri()
+        return save_page(
+            ExplorerAPI(store, (first, second)), [first, second], folder / "small.html", other=second
+        ).as_uri()
 
 
 def as_converted(runs):
     "A notebook with the page in a frame, as nbconvert writes it. The policy of a converted page is its own: it asks for scripts elsewhere."
     nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
     from treekit.explorer.widget import explore_page
+
     folder, first, second = runs
-    with Store(folder / "small.sqlite") as store: shown = explore_page(first, second, store=store)._repr_html_()
+    with Store(folder / "small.sqlite") as store:
+        shown = explore_page(first, second, store=store)._repr_html_()
     output = nbformat.v4.new_output("display_data", data={"text/html": shown})
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("explore_page(…)", outputs=[output])])
     html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
@@ -62,18 +74,23 @@ def lab(runs):
     pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit-rag[explorer]"')
     nbformat = pytest.importorskip("nbformat")
     folder, first, second = runs
-    source = (f"from treekit.store.run_store import Store\nfrom treekit.explorer.widget import explore\n"
-              f"explore({first!r}, {second!r}, store=Store({str(folder / 'small.sqlite')!r}))")
+    source = (
+        f"from treekit.store.run_store import Store\nfrom treekit.explorer.widget import explore\n"
+        f"explore({first!r}, {second!r}, store=Store({str(folder / 'small.sqlite')!r}))"
+    )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     notebook.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")
     nbformat.write(notebook, folder / "shown.ipynb")
     from labs import lab
-    with lab(folder) as address: yield address("shown.ipynb")
+
+    with lab(folder) as address:
+        yield address("shown.ipynb")
 
 
 def shown_in_lab(page, url):
     "Open the notebook, run its cell, and give it room."
     from labs import opened
+
     opened(page, url)
     page.eval("(jupyterapp.commands.execute('notebook:run-all-cells'), 1)")
 
@@ -84,7 +101,8 @@ def shown_in_lab(page, url):
 def test_sixty_checks(browsers, runs, request, name, way):
     assert len(CHECKS) == 60
     page = browsers(name).page(1500, 1000)
-    if way == "lab": shown_in_lab(page, request.getfixturevalue("lab"))
+    if way == "lab":
+        shown_in_lab(page, request.getfixturevalue("lab"))
     else:
         page.frame = False
         page.open(as_file(runs) if way == "file" else as_converted(runs))
@@ -96,6 +114,7 @@ def test_sixty_checks(browsers, runs, request, name, way):
     bad = failed_checks(page)
     if bad and (shots := os.environ.get("TREEKIT_SHOTS")):
         from pathlib import Path
+
         page.screenshot(Path(shots) / f"{name}-{way}.png")
     assert not bad, "\n".join(bad)
     assert [t for t in page.trouble if "explorer" in t.lower() or way == "file"] == []
@@ -133,8 +152,10 @@ def test_a_live_widget_is_no_blank_where_nothing_runs(browsers, runs):
     pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit-rag[explorer]"')
     nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
     from treekit.explorer.widget import explore
+
     folder, first, second = runs
-    with Store(folder / "small.sqlite") as store: shown = explore(first, second, store=store)._repr_mimebundle_()
+    with Store(folder / "small.sqlite") as store:
+        shown = explore(first, second, store=store)._repr_mimebundle_()
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
     assert "application/vnd.jupyter.widget-view+json" in data  # Lab takes this one
     output = nbformat.v4.new_output("display_data", data=data, metadata=metadata)

@@ -1,4 +1,5 @@
 "Bulk jobs: partitions that resume, bad rows, deaths of workers and of the driver; the same bytes under both engines."
+
 import json, os, random, signal, subprocess, sys, time
 from collections import Counter
 from importlib.util import find_spec
@@ -24,25 +25,31 @@ ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: 
 
 class Moody:
     "An engine without processes whose workers die as a die falls, and of the row that says `poison`."
-    def __init__(self, seed, mood): self.random, self.mood = random.Random(seed), mood
+
+    def __init__(self, seed, mood):
+        self.random, self.mood = random.Random(seed), mood
 
     def map(self, function, tasks):
         for number, arguments in tasks:
-            if "poison" not in (left := function(*arguments)) and self.random.random() >= self.mood: yield number, left
+            if "poison" not in (left := function(*arguments)) and self.random.random() >= self.mood:
+                yield number, left
 
 
-def kept(rows, lethal): return [raw for n, raw in rows if n not in lethal]
+def kept(rows, lethal):
+    return [raw for n, raw in rows if n not in lethal]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_row_once_whoever_dies(seed):
     "Whatever worker dies when: each partition comes back once, with all its rows but the one that kills."
     rows = [(i, "poison" if i in (5, 17) else i) for i in range(23)]
-    partitions = [Partition(i, rows[i:i + 4]) for i in range(0, len(rows), 4)]
+    partitions = [Partition(i, rows[i : i + 4]) for i in range(0, len(rows), 4)]
     made = list(map_partitions(Moody(seed, 0.1), kept, lambda p: (p.rows, p.lethal), partitions))
     assert sorted(number for number, _ in made) == list(range(0, 23, 4))
     there = sorted(x for _, found in made for x in found)
-    assert not {5, 17} & {*there} and len(there) == len({*there}) >= 20  # one that dies twice by chance, alone, is left out, too
+    assert (
+        not {5, 17} & {*there} and len(there) == len({*there}) >= 20
+    )  # one that dies twice by chance, alone, is left out, too
 
 
 def test_bad_rows_are_rows(tmp_path):
@@ -51,7 +58,12 @@ def test_bad_rows_are_rows(tmp_path):
     assert {k: done.summary[k] for k in ("parts", "rows", "bad", "lines")} == dict(parts=6, rows=21, bad=3, lines=18)
     assert [r["n"] for r in results(out)] == [*range(6), *range(20, 31), 7]
     bad = {r["row"]: r["error"] for r in results(out, "bad")}
-    assert list(bad) == [7, 8, 20] and "not JSON" in bad[7] and bad[8] == "ValueError: thirteen" and "whole number" in bad[20]
+    assert (
+        list(bad) == [7, 8, 20]
+        and "not JSON" in bad[7]
+        and bad[8] == "ValueError: thirteen"
+        and "whole number" in bad[20]
+    )
 
 
 @pytest.mark.parametrize("stop", range(0, 6))
@@ -60,19 +72,24 @@ def test_interrupted_and_continued(tmp_path, monkeypatch, stop):
     file = source_file(tmp_path / "n.jsonl", [n for n in NUMBERS if n != 13] + [8])
     bulk(Squares(), file, whole := tmp_path / "whole")
     write = BulkFolder.write
+
     def writing(self, number, part):
         if number >= stop:
             (self.parts / f"{number:06}.jsonl").parent.mkdir(exist_ok=True)
             (self.parts / f"{number:06}.jsonl").write_bytes(b'{"ha')
             raise KeyboardInterrupt
         return write(self, number, part)
+
     monkeypatch.setattr(BulkFolder, "write", writing)
-    with pytest.raises(KeyboardInterrupt): bulk(Squares(str(tmp_path / "notes")), file, out := tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt):
+        bulk(Squares(str(tmp_path / "notes")), file, out := tmp_path / "out")
     monkeypatch.setattr(BulkFolder, "write", write)
     done = bulk(Squares(str(tmp_path / "notes")), file, out)
     assert (done.made, done.found) == (6 - stop, stop) and content(out) == content(whole)
     times = Counter(noted(tmp_path / "notes"))
-    assert {n for n, k in times.items() if k > 1} <= {r["n"] for r in map(json.loads, (out / f"parts/{stop:06}.jsonl").open())}
+    assert {n for n, k in times.items() if k > 1} <= {
+        r["n"] for r in map(json.loads, (out / f"parts/{stop:06}.jsonl").open())
+    }
     assert Counter(e["part"] for e in journal(out) if e["event"] == "written") == dict.fromkeys(range(6), 1)
 
 
@@ -111,11 +128,14 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
         (dict(engine="processes"), "replaced by 'ray'"),
         (dict(engine="rays"), "did you mean 'ray'"),
     ]:
-        with pytest.raises(UsageError, match=said): bulk(**dict(job=Squares(), source=file, out=out, progress=False) | how)
-    with locked_folder(out), pytest.raises(UsageError, match="another run is writing into 'out'"): bulk(Squares(), file, out)
+        with pytest.raises(UsageError, match=said):
+            bulk(**dict(job=Squares(), source=file, out=out, progress=False) | how)
+    with locked_folder(out), pytest.raises(UsageError, match="another run is writing into 'out'"):
+        bulk(Squares(), file, out)
     assert content(out) == before
     file.write_text(file.read_text() + '{"n": 5}\n')
-    with pytest.raises(UsageError, match="source.bytes = .*give another folder"): bulk(Squares(), file, out)
+    with pytest.raises(UsageError, match="source.bytes = .*give another folder"):
+        bulk(Squares(), file, out)
     monkeypatch.setattr("treekit.bulk.ray_engine.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit-rag\[ray\]'"):
         bulk(Squares(), other, tmp_path / "r", "ray")
@@ -124,7 +144,9 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
 def test_a_file_of_another_kind_is_refused(tmp_path):
     "Where none of the first rows can be used, the file is another one; nothing is written."
     file = source_file(tmp_path / "n.jsonl", ['{"text": "Herons."}'] * 12)
-    with pytest.raises(UsageError, match="none of the first 12 rows of 'n.jsonl' can be used: n.jsonl, line 1: field 'n' is missing"):
+    with pytest.raises(
+        UsageError, match="none of the first 12 rows of 'n.jsonl' can be used: n.jsonl, line 1: field 'n' is missing"
+    ):
         bulk(Squares(), file, tmp_path / "out", rows=20)
     assert not list((tmp_path / "out").glob("parts/*"))
 
@@ -137,8 +159,11 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     from treekit.corpora.load import read_corpus
     from treekit.corpora.tree_store import build
     from treekit.retrieval.dense import Dense
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    articles = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies over the {i}th lake. " * 9) for i in range(7)]
+    articles = [
+        dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies over the {i}th lake. " * 9) for i in range(7)
+    ]
     store = build(articles, tmp_path / "wiki.trees", progress=False)
     assert [i for i, _ in store.packed()] == [t.id for t in store]
     bulk(ChunkJob(words=25), tmp_path / "wiki.trees", chunked := tmp_path / "chunked", rows=3)
@@ -152,11 +177,16 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     assert import_results(embedded, corpus) == 21
     dense = Dense(passages)
     monkeypatch.setattr(type(dense._passages_by), "__call__", lambda *_: pytest.fail("embedded again"))
-    assert np.array_equal(dense.vectors(), np.concatenate(parts).astype(np.float16))  # as all vectors that are kept by their text
-    with pytest.raises(UsageError, match="whose vectors are these"): import_results(embedded)
+    assert np.array_equal(
+        dense.vectors(), np.concatenate(parts).astype(np.float16)
+    )  # as all vectors that are kept by their text
+    with pytest.raises(UsageError, match="whose vectors are these"):
+        import_results(embedded)
     other = source_file(tmp_path / "o.jsonl", ['{"text": "One."}'])
-    with pytest.raises(UsageError, match="other passages"): import_results(embedded, other)
-    with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"): import_results(chunked)
+    with pytest.raises(UsageError, match="other passages"):
+        import_results(embedded, other)
+    with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"):
+        import_results(chunked)
 
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
@@ -167,11 +197,17 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
     pairs.write_text('{"id": "a", "premise": "Herons fly low.", "claim": "Herons fly."}\n{"premise": 3}\n')
     words = ["bulk", "judge", pairs, "--out", tmp_path / "out"]
     code, said = treekit_(*words)
-    assert code == 0 and "2 rows, 1 results" in said and "1 partitions made" in said and "1 rows could not be used" in said
+    assert (
+        code == 0 and "2 rows, 1 results" in said and "1 partitions made" in said and "1 rows could not be used" in said
+    )
     assert [r["verdict"] for r in results(tmp_path / "out")] == [True]
     assert "0 partitions made, 1 were there" in treekit_(*words)[1]
-    for more, told in [(["--engine", "ray"], "pip install 'treekit-rag[ray]'"), (["--set", "judge=spam"], "span"),
-                       (["--set", "judge=span"], "needs a model"), (["--set", "words=9"], "no setting of JudgeJob named 'words'")]:
+    for more, told in [
+        (["--engine", "ray"], "pip install 'treekit-rag[ray]'"),
+        (["--set", "judge=spam"], "span"),
+        (["--set", "judge=span"], "needs a model"),
+        (["--set", "words=9"], "no setting of JudgeJob named 'words'"),
+    ]:
         code, said = treekit_(*words, *more)
         assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said
     assert "no job named 'judg'; did you mean 'judge'" in treekit_("bulk", "judg", pairs)[1]
@@ -183,8 +219,10 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
 @pytest.mark.slow
 def test_verdicts_are_kept(tmp_path, monkeypatch):
     "A judge of its own finds what a bulk job has judged, and reads nothing."
-    for needed in ("torch", "transformers"): pytest.importorskip(needed)
+    for needed in ("torch", "transformers"):
+        pytest.importorskip(needed)
     from treekit.scoring.judges import Entailment
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     tiny_judge(tmp_path / "tiny")
     pairs = [(f"Heron {i} flies low.", f"Heron {i % 3} flies.") for i in range(12)]
@@ -201,8 +239,11 @@ def test_verdicts_are_kept(tmp_path, monkeypatch):
 @pytest.fixture
 def importable(monkeypatch):
     "Workers find this folder's modules."
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    for name, value in PINNED_INSTRUCTIONS.items(): monkeypatch.setenv(name, value)
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    )
+    for name, value in PINNED_INSTRUCTIONS.items():
+        monkeypatch.setenv(name, value)
 
 
 @ray
@@ -216,7 +257,17 @@ def test_the_same_bytes_and_a_row_that_kills(tmp_path, importable):
         assert content(out) == content(plain)
     file = source_file(tmp_path / "k.jsonl", [1, 2, 3, 4, 5, 666, 7, 8, 9, 10])
     done = bulk(Squares(), file, out := tmp_path / "killed", "ray", 2, rows=5)
-    assert (done.summary["rows"], done.summary["bad"]) == (10, 1) and [r["n"] for r in results(out)] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+    assert (done.summary["rows"], done.summary["bad"]) == (10, 1) and [r["n"] for r in results(out)] == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        8,
+        9,
+        10,
+    ]
     assert list(results(out, "bad")) == [dict(row=6, error=LETHAL, begins='{"n": 666}\n')]
 
 
@@ -232,13 +283,17 @@ if __name__ == "__main__": bulk(Squares({notes!r}, .02), {file!r}, {out!r}, 'ray
 def descendants(pid):
     "All processes below one."
     import psutil
-    try: return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess: return []
+
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
 
 
 def gone(processes, seconds=150):
     "Whether processes end within some time: workers do at once, two idle agents of Ray's after a minute."
     import psutil
+
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
@@ -256,8 +311,10 @@ def test_workers_and_the_driver_are_killed(tmp_path, importable):
     for round in range(8):
         driver = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
         begun = len(noted(notes))
-        while driver.poll() is None and len(noted(notes)) < begun + 60: time.sleep(0.05)
-        if driver.poll() is not None: break
+        while driver.poll() is None and len(noted(notes)) < begun + 60:
+            time.sleep(0.05)
+        if driver.poll() is not None:
+            break
         if round % 2:
             below = descendants(driver.pid)
             driver.send_signal(signal.SIGKILL)
@@ -266,7 +323,8 @@ def test_workers_and_the_driver_are_killed(tmp_path, importable):
         else:
             written = [e for e in journal(tmp_path / "out") if e["event"] == "written"]
             os.kill(written[-1]["process"], signal.SIGKILL)
-            while driver.poll() is None and len(noted(notes)) < begun + 90: time.sleep(0.05)
+            while driver.poll() is None and len(noted(notes)) < begun + 90:
+                time.sleep(0.05)
             driver.send_signal(signal.SIGTERM)
             driver.wait()
         kills += 1
@@ -275,7 +333,9 @@ def test_workers_and_the_driver_are_killed(tmp_path, importable):
     written = Counter(e["part"] for e in journal(tmp_path / "out") if e["event"] == "written")
     assert written == dict.fromkeys(range(100), 1)
     again = sum(k - 1 for k in Counter(noted(notes)).values())
-    print(f"\n{kills} kills; 0 of 100 partitions written twice; {again} of 400 rows were under way at a kill and begun again")
+    print(
+        f"\n{kills} kills; 0 of 100 partitions written twice; {again} of 400 rows were under way at a kill and begun again"
+    )
     assert again <= kills * 2 * 2 * 4  # two workers with two partitions of four rows
 
 
@@ -284,6 +344,7 @@ def test_workers_and_the_driver_are_killed(tmp_path, importable):
 def test_a_tree_store_by_other_workers(tmp_path):
     "The same bytes as by the plain loop; an article that is none is a skip that says why."
     from treekit.corpora.tree_store import TreeStore, build
+
     file = tmp_path / "articles.jsonl"
     rows = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies.\n* low\n* far") for i in range(450)]
     file.write_text("".join(json.dumps(r) + "\n" for r in [*rows[:200], dict(title=3), *rows[200:]]))

@@ -1,4 +1,5 @@
 "Cassettes to hand on: what a replay reads and nothing else, from any source, in one small file that needn't be trusted."
+
 import csv, io, json, lzma, os, shutil, signal, sqlite3, tarfile, time
 from pathlib import Path
 
@@ -16,21 +17,33 @@ from treekit.experiments.cassettes import about_cassette, unpack_cassette
 from treekit.retrieval.vector_cache import VECTOR_FILE
 from treekit.syntax.parser import StanzaParser
 
-PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
-SEARCHING = BODY + '''
+PARAMETERS = (
+    'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
+)
+SEARCHING = (
+    BODY
+    + """
 seen = [*shown, *(f"{r.question.id} {r.answer} {r.trace.nodes[0].text}" for r in results.rows)]
 (Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))
-'''
+"""
+)
 for old, new in (  # the same notebook, with a source's questions, exemplars, passages and trees
     ("documents=hits", "documents=[h.passage for h in hits]"),
-    ("    async def __call__(self, question, context):\n        [hits]", '''    requires = ("parser",)
+    (
+        "    async def __call__(self, question, context):\n        [hits]",
+        """    requires = ("parser",)
     async def __call__(self, question, context):
         context.trace.add("tree", context.parse([question.question])[0].sentences[0].root.text)
-        [hits]'''),
-    ('asked = {"hotpotqa": [', '''from treekit.experiments.resources import exemplars, load
+        [hits]""",
+    ),
+    (
+        'asked = {"hotpotqa": [',
+        """from treekit.experiments.resources import exemplars, load
 shown = [q.id for q in exemplars("hotpotqa", P.data, 2, P.seed)]
-asked = {"hotpotqa": load("hotpotqa", P.data, n=P.n, seed=P.seed) or ['''),
-    (', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "")):
+asked = {"hotpotqa": load("hotpotqa", P.data, n=P.n, seed=P.seed) or [""",
+    ),
+    (', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', ""),
+):
     assert old in SEARCHING
     SEARCHING = SEARCHING.replace(old, new)
 
@@ -47,13 +60,16 @@ def recorded(tmp_path_factory):
 
 
 def calls(tape):
-    with Store.replay(tape) as store: return store.query("SELECT COUNT(*) FROM calls")[0][0]
+    with Store.replay(tape) as store:
+        return store.query("SELECT COUNT(*) FROM calls")[0][0]
 
 
 def replayed(tape, home, tmp_path):
     "The tables of a replay that has nothing but the cassette: neither store nor server."
     shutil.rmtree(tmp_path / "new", ignore_errors=True)
-    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "new/out", cwd=home, TREEKIT_HOME=str(tmp_path / "new"))
+    code, out, err = inside(
+        "cassette", "replay", tape, "--out", tmp_path / "new/out", cwd=home, TREEKIT_HOME=str(tmp_path / "new")
+    )
     assert code == 0 and not (tmp_path / "new/store").exists(), out + err
     return tmp_path / "new/out/treerare"
 
@@ -64,10 +80,14 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     code, out, err = inside("cassette", "pack", tape, "treerare/table1", "--json", *words, cwd=home)
     assert code == 0 and json.loads(out)["calls"] == calls(tape) == 6, out + err
     assert inside("cassette", "pack", tmp_path / "all.cassette", *words[:2], cwd=home)[0] == 0
-    with sqlite3.connect(tmp_path / "all.cassette") as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (12,)
+    with sqlite3.connect(tmp_path / "all.cassette") as db:
+        assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (12,)
     assert tape.stat().st_size < (tmp_path / "all.cassette").stat().st_size / 8
-    assert sorted(os.listdir(tmp_path)) == ["all.cassette", "one.cassette"] and os.listdir(home / ".treekit/packing") == []
-    with open_archive(tape) as held: assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
+    assert (
+        sorted(os.listdir(tmp_path)) == ["all.cassette", "one.cassette"] and os.listdir(home / ".treekit/packing") == []
+    )
+    with open_archive(tape) as held:
+        assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
     first = (home / "figures/local/treerare/table1.csv").read_bytes()
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
 
@@ -101,32 +121,64 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     (clone / "data" / "parser").symlink_to(Path(__file__).resolve().parents[1] / "data" / "parser")
     mine, things = tmp_path / "films", ["Loom", "Plough", "Kite", "Organ", "Engine", "Bell"]
     mine.mkdir()
-    def written(name, rows): (mine / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
-    def asked(i, t, verb): return dict(id=f"{verb}{i}", dataset="hotpotqa", question=f"Who {verb} {t}?", answers=[f"Ada {t}"])
+
+    def written(name, rows):
+        (mine / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    def asked(i, t, verb):
+        return dict(id=f"{verb}{i}", dataset="hotpotqa", question=f"Who {verb} {t}?", answers=[f"Ada {t}"])
+
     written("hotpotqa.dev.jsonl", [asked(i, t, "directed") for i, t in enumerate(things)])
     written("hotpotqa_trainset.jsonl", [asked(i, t, "saw") for i, t in enumerate(things * 9)])
-    written("hotpotqa_corpus.jsonl", [dict(id=f"p{i}", title=t, text=f"{t} was directed by Ada {t}.") for i, t in enumerate(things)])
+    written(
+        "hotpotqa_corpus.jsonl",
+        [dict(id=f"p{i}", title=t, text=f"{t} was directed by Ada {t}.") for i, t in enumerate(things)],
+    )
     tape, made = tmp_path / "films.cassette", clone / "figures/local-films-n4-retriever=dense/treerare"
     with Server(latency=0) as server:
-        words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "retriever=dense", "--data", mine, "--n", "4")
+        words = (
+            "--profile",
+            "local",
+            "--set",
+            f"endpoint={server.url}",
+            "--set",
+            "retriever=dense",
+            "--data",
+            mine,
+            "--n",
+            "4",
+        )
         code, out, err = inside("reproduce", *words, cwd=clone)
         assert code == 0, out + err
         code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=clone)
         assert code == 0, out + err
     first = {name: (made / name).read_bytes() for name in ("table1.csv", "table1_seen.csv")}
-    for gone in (clone / ".treekit", clone / "figures", mine): shutil.rmtree(gone)
-    code, out, err = inside("cassette", "replay", tape, cwd=clone, ATEN_CPU_CAPABILITY="default",
-                            MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41")
+    for gone in (clone / ".treekit", clone / "figures", mine):
+        shutil.rmtree(gone)
+    code, out, err = inside(
+        "cassette",
+        "replay",
+        tape,
+        cwd=clone,
+        ATEN_CPU_CAPABILITY="default",
+        MKL_CBWR="COMPATIBLE",
+        DNNL_MAX_CPU_ISA="SSE41",
+    )
     assert code == 0 and {name: (made / name).read_bytes() for name in first} == first, out + err
-    with sqlite3.connect(clone / ".treekit/embeddings" / VECTOR_FILE) as db: rows = {key for key, in db.execute("SELECT key FROM vectors")}
+    with sqlite3.connect(clone / ".treekit/embeddings" / VECTOR_FILE) as db:
+        rows = {key for (key,) in db.execute("SELECT key FROM vectors")}
     assert not rows - {key for key, _ in shipped_rows("vectors")}  # nothing was embedded
-    with open_archive(tape) as held: kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
+    with open_archive(tape) as held:
+        kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
     assert [len(kept[f"data/hotpotqa{end}.jsonl"]) for end in (".dev", "_trainset", "_corpus")] == [4, 16, 6]
     assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(StanzaParser, "parse_uncached", None)  # nothing is parsed
     with use_options(**unpack_cassette(tape)[1]):
-        assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
+        assert all(
+            p.sentences
+            for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]])
+        )
 
 
 def archive(path, **files):
@@ -138,32 +190,41 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
     "Cut off, damaged, without a store, too long, with paths that lead elsewhere, with links."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     tape = archive(tmp_path / "a.cassette", other=b"")
-    with pytest.raises(UsageError, match="is not a cassette"): Store.replay(tape)
+    with pytest.raises(UsageError, match="is not a cassette"):
+        Store.replay(tape)
     whole = archive(tape, **{STORE_FILE: os.urandom(5000)}).read_bytes()
     for wrong in (whole[:-9], whole[:2000] + b"?" * 40 + whole[2040:], lzma.compress(b"no archive"), whole[:6]):
         tape.write_bytes(wrong)
         for read in (Store.replay, about_cassette):
-            with pytest.raises(UsageError, match="cassette"): read(tape)
+            with pytest.raises(UsageError, match="cassette"):
+                read(tape)
     for said in (b"[]", b"{", b"\xff"):
-        with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
+        with pytest.raises(UsageError, match="about.json"):
+            about_cassette(archive(tape, **{"about.json": said}))
     for odd in ("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b"):
         forged = write_archive(tape, {odd: b"", "data/ok.jsonl": b""})
-        with pytest.raises(UsageError, match="a cassette has no file"): unpack_cassette(forged)
-    with pytest.raises(UsageError, match="about.json"): unpack_cassette(write_archive(tape,
-        {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
+        with pytest.raises(UsageError, match="a cassette has no file"):
+            unpack_cassette(forged)
+    with pytest.raises(UsageError, match="about.json"):
+        unpack_cassette(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
     laid, _ = unpack_cassette(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
-    assert os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
+    assert (
+        os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
+    )
     assert not (tmp_path / "up.txt").exists()
-    with pytest.raises(UsageError, match="parses"): unpack_cassette(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))
+    with pytest.raises(UsageError, match="parses"):
+        unpack_cassette(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
         link = tarfile.TarInfo(STORE_FILE)
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
     tape.write_bytes(lzma.compress(plain.getvalue()))
-    with pytest.raises(UsageError, match="is not a cassette"): Store.replay(tape)
+    with pytest.raises(UsageError, match="is not a cassette"):
+        Store.replay(tape)
     monkeypatch.setattr(cassette_archive, "LONGEST_TAPE", 1 << 20)
-    with pytest.raises(UsageError, match="longer than 1 MB"): Store.replay(archive(tape, **{STORE_FILE: bytes(3 << 20)}))
+    with pytest.raises(UsageError, match="longer than 1 MB"):
+        Store.replay(archive(tape, **{STORE_FILE: bytes(3 << 20)}))
 
 
 def test_the_same_files_are_the_same_bytes(tmp_path):
@@ -177,7 +238,8 @@ def test_a_killed_pack_leaves_nothing_that_stays(recorded, tmp_path):
     for delay in (0.0, 0.3, 1.0):
         process = start("cassette", "pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)
         until = time.monotonic() + 20
-        while not list((home / ".treekit").glob("packing/.run.*")) and time.monotonic() < until: time.sleep(0.02)
+        while not list((home / ".treekit").glob("packing/.run.*")) and time.monotonic() < until:
+            time.sleep(0.02)
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -1,6 +1,7 @@
 """A student's hour in a real JupyterLab: open a notebook, run it, solve it, save it, hand it in, read the feedback; then the teacher.
 
 TREEKIT_SHOTS=DIR keeps pictures."""
+
 import json, os, shutil
 from pathlib import Path
 
@@ -22,14 +23,17 @@ OUTPUTS = f"{CELLS}.map(c => c.model.type == 'code' ? {_EACH} : [])"
 @pytest.fixture(scope="module")
 def chromium():
     pytest.importorskip("jupyterlab", reason='no JupyterLab: pip install "treekit-rag[class]"')
-    try: browser = BROWSERS["chromium"]()
-    except Unavailable as e: pytest.skip(str(e))
+    try:
+        browser = BROWSERS["chromium"]()
+    except Unavailable as e:
+        pytest.skip(str(e))
     yield browser
     browser.close()
 
 
 def shot(page, name):
-    if folder := os.environ.get("TREEKIT_SHOTS"): page.screenshot(Path(folder, f"{name}.png"))
+    if folder := os.environ.get("TREEKIT_SHOTS"):
+        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def run_all(page, seconds=180):
@@ -43,7 +47,8 @@ def run_all(page, seconds=180):
     return page.eval(OUTPUTS)
 
 
-def errors(outputs): return [o["ename"] for cell in outputs for o in cell if o["output_type"] == "error"]
+def errors(outputs):
+    return [o["ename"] for cell in outputs for o in cell if o["output_type"] == "error"]
 
 
 def write(page, number, text):
@@ -64,19 +69,27 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
     from labs import lab, opened
     from treekit.cli.course import course_command
     from treekit.classroom.course import sources_folder
+
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "roster.csv").write_text("id\nada\n")
     course = CourseFolder(tmp_path / "course")
     release_assignment(course, A, progress=False)
     home = tmp_path / "homes" / "ada"  # what a hub gives a student
     shutil.copytree(course.release(A, "ada"), home)
-    wanted = submitted(read_notebook(sources_folder() / f"{A}.ipynb"), "    for place, passage_id in enumerate(dict.fromkeys(found), 1):",
-                       "    for place, passage_id in enumerate(found, 1):")  # right, but for a repeated id
+    wanted = submitted(
+        read_notebook(sources_folder() / f"{A}.ipynb"),
+        "    for place, passage_id in enumerate(dict.fromkeys(found), 1):",
+        "    for place, passage_id in enumerate(found, 1):",
+    )  # right, but for a repeated id
     with lab(home) as address:
         page = chromium.page(1280, 900)
         opened(page, address(f"{A}.ipynb"))
         first = run_all(page)
-        assert "NotImplementedError" in errors(first) and "passages" in json.dumps(first) and "practice corpus of" not in json.dumps(first)
+        assert (
+            "NotImplementedError" in errors(first)
+            and "passages" in json.dumps(first)
+            and "practice corpus of" not in json.dumps(first)
+        )
         shot(page, "student-opened")
         for number, cell in enumerate(wanted["cells"]):
             mark = cell["metadata"].get("nbgrader", {})
@@ -113,13 +126,16 @@ def test_the_teacher_sees_the_class_in_lab(chromium, tmp_path):
     from labs import lab, opened
     from treekit.classroom.course import sources_folder
     from treekit.classroom.mock_class import create_mock_class
+
     create_mock_class(CourseFolder(tmp_path), A, students=6)
     shutil.copy(sources_folder() / "class.ipynb", tmp_path)
     with lab(tmp_path) as address:
         page = chromium.page(1280, 1200)
         opened(page, address("class.ipynb"))
         outputs = run_all(page)
-        assert errors(outputs) == [] and "6 of 6 handed in" in json.dumps(outputs) and "image/png" in json.dumps(outputs)
+        assert (
+            errors(outputs) == [] and "6 of 6 handed in" in json.dumps(outputs) and "image/png" in json.dumps(outputs)
+        )
         assert "student0" not in json.dumps(outputs)
         assert page.until("document.querySelector('.jp-OutputArea img')", 30)
         page.eval("jupyterapp.shell.currentWidget.content.scrollToItem(2).then(() => 1, () => 1)")

@@ -1,4 +1,5 @@
 "A class of thirty: thirty worlds for each of the eight assignments, no two keys alike, all equally hard."
+
 import json
 
 import pytest
@@ -26,14 +27,21 @@ def handed(course, assignment, student):
 def tally(course, assignment, students=STUDENTS):
     "What the class has, looked at: a line to read."
     made = [handed(course, assignment, s) for s in students]
-    keys = [[(e["id"], json.dumps(e["calls"], sort_keys=True)) for e in key["exercises"] if not e["by_hand"]] for key, _, _ in made]
+    keys = [
+        [(e["id"], json.dumps(e["calls"], sort_keys=True)) for e in key["exercises"] if not e["by_hand"]]
+        for key, _, _ in made
+    ]
     assert len({json.dumps(k) for k in keys}) == len(students), "two answer keys are equal"
     own = {e: len({dict(k)[e] for k in keys}) for e, _ in keys[0]}
     questions = [q for _, asked, _ in made for q in asked]
     shares = [found for _, _, found in made]
-    assert max(shares) - min(shares) <= 2, f"{assignment}: the reference answers {min(shares):.1f} to {max(shares):.1f} percent"
-    said = (f"{assignment}: {len(students)} keys, all different; different answers to each exercise: {own}; "
-            f"{len(set(questions))} of {len(questions)} questions; the reference answers {min(shares):.1f} to {max(shares):.1f} percent")
+    assert max(shares) - min(shares) <= 2, (
+        f"{assignment}: the reference answers {min(shares):.1f} to {max(shares):.1f} percent"
+    )
+    said = (
+        f"{assignment}: {len(students)} keys, all different; different answers to each exercise: {own}; "
+        f"{len(set(questions))} of {len(questions)} questions; the reference answers {min(shares):.1f} to {max(shares):.1f} percent"
+    )
     print(said)
     return own, questions
 
@@ -42,7 +50,8 @@ def tally(course, assignment, students=STUDENTS):
 def test_a_class_of_thirty_on_a_small_assignment(tmp_path):
     "Thirty keys of the tests' own assignment, its difficulty held by the kit's search."
     from classes import SETTINGS
-    held = SETTINGS.replace('given', 'reference = "bm25"\ngiven').replace("single = 8", "single = 20")
+
+    held = SETTINGS.replace("given", 'reference = "bm25"\ngiven').replace("single = 8", "single = 20")
     own, _ = tally(small_course(tmp_path, settings=held), "9_counting")
     assert own["tally-tests"] == own["twice-tests"] == 30
 
@@ -57,4 +66,4 @@ def test_without_a_reference_nobody_says_how_hard_a_world_is(tmp_path):
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_a_class_of_thirty(tmp_path, assignment):
     own, questions = tally(CourseFolder(tmp_path), assignment)
-    assert len(set(questions)) > .97 * len(questions)  # worlds share next to nothing
+    assert len(set(questions)) > 0.97 * len(questions)  # worlds share next to nothing

@@ -1,4 +1,5 @@
 "A course from the release to the grade book; grading side by side, killed in the middle."
+
 import json, shutil, signal, subprocess, sys, time
 from pathlib import Path
 
@@ -32,7 +33,8 @@ def class_of_two(released, tmp_path):
     return copy_of(released, tmp_path)
 
 
-def graded(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
+def graded(c, **more):
+    return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
 
 
 @needs_wall
@@ -68,16 +70,19 @@ def test_a_release_is_the_same_each_time(class_of_two):
 
 
 @needs_wall
-@pytest.mark.parametrize("body, earned, why", [
-    ("def tally(letters):\n    while True: pass", 0, "too slow"),
-    ("def tally(letters):\n    return [0] * 10**10", 0, "MemoryError"),
-    ("def tally(letters):\n    import os\n    while True: os.fork()", 0, "PermissionError"),
-    ("def tally(letters:\n    return 1", 0, "missing"),
-    ("def tally(letters):\n    import os; os._exit(0)", 0, "ended"),
-    ("def tally(letters):\n    return {c: 1 for c in letters}", 1, "another value"),
-    ("def tally(letters):\n    return list(letters)", 0, "a list instead of a set or a dict"),
-    ("def tally(letters):\n    return tally", 0, "TypeError"),
-])
+@pytest.mark.parametrize(
+    "body, earned, why",
+    [
+        ("def tally(letters):\n    while True: pass", 0, "too slow"),
+        ("def tally(letters):\n    return [0] * 10**10", 0, "MemoryError"),
+        ("def tally(letters):\n    import os\n    while True: os.fork()", 0, "PermissionError"),
+        ("def tally(letters:\n    return 1", 0, "missing"),
+        ("def tally(letters):\n    import os; os._exit(0)", 0, "ended"),
+        ("def tally(letters):\n    return {c: 1 for c in letters}", 1, "another value"),
+        ("def tally(letters):\n    return list(letters)", 0, "a list instead of a set or a dict"),
+        ("def tally(letters):\n    return tally", 0, "TypeError"),
+    ],
+)
 def test_what_goes_wrong_has_a_grade_and_a_reason(class_of_two, body, earned, why):
     hand_in(class_of_two, "ada", **RIGHT | dict(tally=body))
     [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
@@ -88,7 +93,10 @@ def test_what_goes_wrong_has_a_grade_and_a_reason(class_of_two, body, earned, wh
 @needs_wall
 def test_a_notebook_that_is_none_gets_nothing_and_a_reason(class_of_two):
     from treekit.classroom.collect import take_in
-    for when, junk in enumerate((b"", b"[]", b'{"nbformat": 4, "cells": 3}', b"\xff\xfe", b"[" * 10**6, b'{"nbformat": 4, "cells": [7]}')):
+
+    for when, junk in enumerate(
+        (b"", b"[]", b'{"nbformat": 4, "cells": 3}', b"\xff\xfe", b"[" * 10**6, b'{"nbformat": 4, "cells": [7]}')
+    ):
         take_in(class_of_two, A, "ada", junk, 1e9 + when)
         [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
         assert sum(points(grade).values()) == 0 and "notebook" in grade["errors"]
@@ -97,11 +105,19 @@ def test_a_notebook_that_is_none_gets_nothing_and_a_reason(class_of_two):
 @needs_wall
 def test_odd_metadata_breaks_nothing(class_of_two):
     nb = hand_in(class_of_two, "ada", **RIGHT)
-    odd_metadata = (None, [], 7, {"nbgrader": []}, {"nbgrader": {"grade_id": 3}}, {"nbgrader": {"grade_id": "x" * 9999, "points": 1e9}})
+    odd_metadata = (
+        None,
+        [],
+        7,
+        {"nbgrader": []},
+        {"nbgrader": {"grade_id": 3}},
+        {"nbgrader": {"grade_id": "x" * 9999, "points": 1e9}},
+    )
     for c, odd in zip(nb["cells"], odd_metadata):
         c["metadata"] = odd
     nb["cells"] += [dict(cell_type="code"), dict(), dict(cell_type="code", source=[1, None], metadata={})]
     from treekit.classroom.collect import take_in
+
     take_in(class_of_two, A, "ada", json.dumps(nb).encode(), 1.1e9)
     [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
     assert max(e["of"] for e in grade["exercises"]) == 3
@@ -123,16 +139,20 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path):
     "SIGKILL while grading: the journal has each submission once in the end."
     c = course(tmp_path, [f"s{i}" for i in range(8)])
     release_assignment(c, A, progress=False)
-    for s in c.students(): hand_in(c, s, **RIGHT | dict(tally="import time\ntime.sleep(.4)\n" + RIGHT["tally"]))
-    code = ("import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import CourseFolder\nfrom pathlib import Path\n"
-            "from treekit.classroom.grading import grade_assignment\n"
-            "course = CourseFolder(Path(sys.argv[1]), Path(sys.argv[1], 'sources'))\n"
-            "grade_assignment(course, '9_counting', jobs=2, progress=False, sandbox=sys.argv[3])")
+    for s in c.students():
+        hand_in(c, s, **RIGHT | dict(tally="import time\ntime.sleep(.4)\n" + RIGHT["tally"]))
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import CourseFolder\nfrom pathlib import Path\n"
+        "from treekit.classroom.grading import grade_assignment\n"
+        "course = CourseFolder(Path(sys.argv[1]), Path(sys.argv[1], 'sources'))\n"
+        "grade_assignment(course, '9_counting', jobs=2, progress=False, sandbox=sys.argv[3])"
+    )
     journal = c.private("journal", f"{A}.jsonl")
     command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parents[1]), WALL]
     process = subprocess.Popen(command)
     until = time.monotonic() + 120
-    while time.monotonic() < until and not (journal.exists() and len(journal.read_text().splitlines()) >= 2): time.sleep(.05)
+    while time.monotonic() < until and not (journal.exists() and len(journal.read_text().splitlines()) >= 2):
+        time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = len(journal.read_text().splitlines())
@@ -159,7 +179,8 @@ def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
     assert "ValueError" in shown and "2 of 2" in shown and "RuntimeError (line 1)" in shown
     assert "img" not in shown and "<script" not in shown  # an error's message is never shown
     for e in c.record("keys", A, "ada")["exercises"]:
-        for k in e["calls"]: assert not k["args"][0] or str(k["args"][0]) not in shown
+        for k in e["calls"]:
+            assert not k["args"][0] or str(k["args"][0]) not in shown
     assert "zebra" not in shown and "31.4159" not in shown
 
 
@@ -182,39 +203,53 @@ def test_the_grade_book_runs_nothing(tmp_path):
 
 def test_an_inbox_gives_notebooks_and_nothing_else(class_of_two, tmp_path):
     import zipfile
+
     c, box = class_of_two, tmp_path / "inbox"
     (box / "ada").mkdir(parents=True)
     (box / "ada" / "mine.ipynb").write_text("{}")
     (box / "mallory.ipynb").write_text("{}")
     (box / "bob.ipynb").symlink_to(c.private("secret"))
-    with zipfile.ZipFile(box / "bob.zip", "w") as z: z.writestr("../../../private/keys/9_counting/bob.ipynb", "{}")
+    with zipfile.ZipFile(box / "bob.zip", "w") as z:
+        z.writestr("../../../private/keys/9_counting/bob.ipynb", "{}")
     new, refused = collect_from(c, A, box)
     assert new == ["ada"] and len(refused) == 3 and c.attempts(A, "bob") == []
 
 
-@pytest.mark.parametrize("broken, complaint", [
-    (notebook(cell(SOLUTION)), "isn't marked"),
-    (notebook(cell("def f(): return 1", grade_id="f", solution=True)), "without ### BEGIN SOLUTION"),
-    (notebook(cell("assert 1", grade_id="f", grade=True, points=1)), "without hidden tests"),
-    (notebook(cell("### BEGIN HIDDEN TESTS\n1\n### END HIDDEN TESTS")), "without points"),
-    (notebook(cell("### BEGIN SOLUTION\n1", grade_id="f", solution=True)), "without its end"),
-    (notebook(cell("## BEGIN SOLUTION\n1\n### END SOLUTION", grade_id="f", solution=True)), "isn't one"),
-    (notebook(cell(SOLUTION, grade_id="f", solution=True), cell(SOLUTION, grade_id="f", solution=True)), "there twice"),
-])
+@pytest.mark.parametrize(
+    "broken, complaint",
+    [
+        (notebook(cell(SOLUTION)), "isn't marked"),
+        (notebook(cell("def f(): return 1", grade_id="f", solution=True)), "without ### BEGIN SOLUTION"),
+        (notebook(cell("assert 1", grade_id="f", grade=True, points=1)), "without hidden tests"),
+        (notebook(cell("### BEGIN HIDDEN TESTS\n1\n### END HIDDEN TESTS")), "without points"),
+        (notebook(cell("### BEGIN SOLUTION\n1", grade_id="f", solution=True)), "without its end"),
+        (notebook(cell("## BEGIN SOLUTION\n1\n### END SOLUTION", grade_id="f", solution=True)), "isn't one"),
+        (
+            notebook(cell(SOLUTION, grade_id="f", solution=True), cell(SOLUTION, grade_id="f", solution=True)),
+            "there twice",
+        ),
+    ],
+)
 def test_a_source_that_would_hand_out_too_much_is_refused(broken, complaint):
-    with pytest.raises(UsageError, match=complaint): check_source(broken, "x")
+    with pytest.raises(UsageError, match=complaint):
+        check_source(broken, "x")
 
 
 def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
     import nbformat
+
     nb = nbformat.read(class_of_two.release(A, "ada", f"{A}.ipynb"), as_version=4)
     nbformat.validate(nb)
     required = {"grade_id", "grade", "solution", "locked", "schema_version"}
     assert all(required <= set(c.metadata.nbgrader) for c in nb.cells if "nbgrader" in c.metadata)
 
 
-BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 10**10",
-       3: "def tally(l):\n    import os\n    while True: os.fork()", 4: "def tally(l: return"}
+BAD = {
+    1: "def tally(l):\n    while True: pass",
+    2: "def tally(l): return [0] * 10**10",
+    3: "def tally(l):\n    import os\n    while True: os.fork()",
+    4: "def tally(l: return",
+}
 
 
 @needs_wall
@@ -226,7 +261,8 @@ def test_a_whole_class(tmp_path, n=200):
     for s in c.students()[1:]:  # one world is enough here: what is measured is grading
         shutil.copytree(c.release(A, "s000"), c.release(A, s))
         c.save("keys", A, s, c.record("keys", A, "s000") | dict(student=s))
-    for i, s in enumerate(c.students()): hand_in(c, s, **RIGHT | (dict(tally=BAD[i]) if i in BAD else {}))
+    for i, s in enumerate(c.students()):
+        hand_in(c, s, **RIGHT | (dict(tally=BAD[i]) if i in BAD else {}))
     took = {}
     for jobs in (1, 2):
         began = time.monotonic()
@@ -234,7 +270,9 @@ def test_a_whole_class(tmp_path, n=200):
         found = {g["student"]: points(g) for g in made}
         took[jobs] = time.monotonic() - began
         assert len(found) == n
-        assert all(p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items())
+        assert all(
+            p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items()
+        )
     print(f"{n} submissions: one at a time {took[1]:.1f} s, two {took[2]:.1f} s ({took[2] / n:.3f} s each)")
     enough(took[1] / took[2], 1)
 
@@ -245,13 +283,17 @@ def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
     from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table
     from treekit.classroom.mock_class import create_mock_class
+
     c = course(tmp_path)
-    with pytest.raises(UsageError, match="has a roster"): create_mock_class(c, A)
+    with pytest.raises(UsageError, match="has a roster"):
+        create_mock_class(c, A)
     Path(tmp_path, "roster.csv").unlink()
     view = class_view(create_mock_class(c, A, students=5, limits=QUICK, sandbox=WALL), A)
     assert view["handed_in"] == len(c.students()) == 5 and len(set(view["points"])) > 1
     fig = class_figure(view, "Counting")
-    said = [t.get_text() for ax in fig.axes for t in ax.findobj() if hasattr(t, "get_text")] + [mistake_table(view, least=1)]
+    said = [t.get_text() for ax in fig.axes for t in ax.findobj() if hasattr(t, "get_text")] + [
+        mistake_table(view, least=1)
+    ]
     assert any("Doubling" in t for t in said) and not any("student0" in t for t in said)
     assert sum(p.get_height() for p in fig.axes[0].patches) == 5
     assert sum(int(n) for _, _, n in mistake_rows(view)) == sum(m["students"] for m in view["mistakes"])
@@ -260,6 +302,7 @@ def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
 def test_a_small_mistake_is_one():
     from random import Random
     from treekit.classroom.mock_class import changed
+
     code = "def f(a, b):\n    return a + b if a < b and a in (1, 2) else 3"
     made = {changed(code, Random(n)) for n in range(60)}
     assert len(made) == 7 and code not in made  # +, <, and, in, 1, 2, 3
@@ -274,7 +317,8 @@ def test_a_killed_release_leaves_no_process_and_the_next_one_no_folder(released,
     command = [sys.executable, "-m", "treekit", *words]
     first, until = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT), time.monotonic() + 60
     children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
-    while time.monotonic() < until and first.poll() is None and len(children.read_text().split()) < 3: time.sleep(0.01)
+    while time.monotonic() < until and first.poll() is None and len(children.read_text().split()) < 3:
+        time.sleep(0.01)
     assert first.poll() is None and list(c.private().glob(".staging*"))
     first.send_signal(kind)
     first.communicate(timeout=30)  # workers hold the pipe open

@@ -1,4 +1,5 @@
 "The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
+
 import json, os, re, shutil, signal, subprocess, sys, time, tomllib
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from commands import inside, shell, start
 from openai_server import Server
 
 ROOT = Path(__file__).resolve().parents[1]
-PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
-BODY = '''
+PARAMETERS = (
+    'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
+)
+BODY = """
 from dataclasses import dataclass
 from pathlib import Path
 from treekit.papers.plugin import get_paper
@@ -47,12 +50,15 @@ results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": LazyRetrieve
 rows = results.score(lambda row: float(any(g in row.answer for g in row.golds)), name="COVER-EM")
 df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], obstacle="a toy")
 save_table(df, Path(out or root() / "figures" / P.name) / "treerare", "table1", "Table 1")
-'''
+"""
 
 
 def notebook(path, *cells):
     import nbformat
-    nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
+
+    nb = nbformat.v4.new_notebook(
+        metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python"))
+    )
     nb.cells = [nbformat.v4.new_code_cell(c) for c in cells]
     nb.cells[0].metadata["tags"] = ["parameters"]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,23 +70,28 @@ def small_clone(home):
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
     kept = ("language", "margins.toml", "offline", "papers", "prices.csv", "reply_lengths.csv", "world")
-    for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
+    for name in kept:
+        (home / "data" / name).symlink_to(ROOT / "data" / name)
     shutil.copy(ROOT / "settings.ini", home)
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)
     return home
 
 
 @pytest.fixture
-def clone(tmp_path): return small_clone(tmp_path / "clone")
+def clone(tmp_path):
+    return small_clone(tmp_path / "clone")
 
 
-def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]
+def last(err):
+    return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]
 
 
 def test_help_lists_every_command_once_in_a_section_with_a_short_summary():
     shown = CliRunner().invoke(main, ["--help"]).output.partition("\nRun:")[2]
     named = re.findall(r"^  (\S+)  +(\S.*)$", shown, re.M)
-    assert sorted(name for name, _ in named) == sorted(name for name, command in main.commands.items() if not command.hidden)
+    assert sorted(name for name, _ in named) == sorted(
+        name for name, command in main.commands.items() if not command.hidden
+    )
     assert all(len(summary) <= 45 and summary[0].isupper() for _, summary in named) and "More:" not in shown
 
 
@@ -132,8 +143,16 @@ def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypa
 def test_list_knows_every_artefact_and_its_state(clone):
     code, out, _ = inside("list", "--json", cwd=clone)
     rows = json.loads(out)
-    listed = [line for file in (ROOT / "data" / "papers").glob("*/inventory.csv") for line in file.read_text().splitlines()[1:]]
-    assert code == 0 and len(rows) == len(listed) >= 86 and [r["artefact"] for r in rows if r["notebook"] != "missing"] == ["table1"]
+    listed = [
+        line
+        for file in (ROOT / "data" / "papers").glob("*/inventory.csv")
+        for line in file.read_text().splitlines()[1:]
+    ]
+    assert (
+        code == 0
+        and len(rows) == len(listed) >= 86
+        and [r["artefact"] for r in rows if r["notebook"] != "missing"] == ["table1"]
+    )
     inside("reproduce", cwd=clone)
     code, out, _ = inside("list", "treerare", "--json", cwd=clone)
     [row] = [r for r in json.loads(out) if r["artefact"] == "table1"]
@@ -148,7 +167,11 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     assert code == 0, err
     table = clone / "figures/offline/treerare/table1.csv"
     first = table.read_bytes()
-    assert b"simulated (offline)" in first and b"zero-shot,HotpotQA" in first and (clone / "figures/offline/README.md").exists()
+    assert (
+        b"simulated (offline)" in first
+        and b"zero-shot,HotpotQA" in first
+        and (clone / "figures/offline/README.md").exists()
+    )
     code, out, _ = inside("reproduce", "--json", cwd=clone)
     assert code == 0 and table.read_bytes() == first
     assert json.loads(out)[0] == {
@@ -194,7 +217,8 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
         ("import os; os._exit(3)", 1, "Dead"),
         ("raise KeyboardInterrupt", 130, "interrupted"),
     ]
-    for i, (cell, *_) in enumerate(fates): notebook(clone / f"nbs/reproduce/treerare/figure{i + 1}.ipynb", PARAMETERS, cell)
+    for i, (cell, *_) in enumerate(fates):
+        notebook(clone / f"nbs/reproduce/treerare/figure{i + 1}.ipynb", PARAMETERS, cell)
     code, out, _ = inside("reproduce", "--json", cwd=clone)
     got = {r["artefact"]: r for r in json.loads(out)}
     assert code == 130 and got["treerare/table1"]["code"] == 0
@@ -206,7 +230,9 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
 @pytest.mark.long
 def test_failed_questions_are_exit_code_1(clone):
     with Server(latency=0, rules=[["number 3", ""]]) as server:
-        code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)
+        code, out, _ = inside(
+            "reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone
+        )
     assert code == 1 and "1 questions failed" in out
     assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
 
@@ -230,7 +256,8 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
     with Server(latency=0.2) as server:
         words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "150", "--set", "concurrency=4")
         process = start(*words, cwd=clone)
-        while server.count < 12 and process.poll() is None: time.sleep(0.05)
+        while server.count < 12 and process.poll() is None:
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
         assert process.returncode == 130 and "run the same again" in last(err) and "Traceback" not in err
@@ -246,11 +273,13 @@ def test_a_killed_command_leaves_no_kernel_behind(clone):
     with Server(latency=0.2) as server:
         words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "200", "--set", "concurrency=4")
         process = start(*words, cwd=clone)
-        while server.count < 8 and process.poll() is None: time.sleep(0.05)
+        while server.count < 8 and process.poll() is None:
+            time.sleep(0.05)
         process.kill()
         process.communicate()
         before = -1
-        while before != (before := server.count): time.sleep(1.5)
+        while before != (before := server.count):
+            time.sleep(1.5)
         assert server.count < 200  # the kernel noticed
         server.script(latency=0)
         assert inside(*words, cwd=clone)[0] == 0 and server.count <= 200 + 4
@@ -261,7 +290,10 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
     corpus.write_text(
         "".join(
             json.dumps(dict(title=t, text=x)) + "\n"
-            for t, x in (("Velmora", "Velmora is a film directed by Lio Vant."), ("Lio Vant", "Lio Vant was born in Aldermoor."))
+            for t, x in (
+                ("Velmora", "Velmora is a film directed by Lio Vant."),
+                ("Lio Vant", "Lio Vant was born in Aldermoor."),
+            )
         )
     )
     words = ("ask", "Who directed Velmora?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
@@ -283,10 +315,16 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
 
 @pytest.mark.long
 def test_estimate_counts_prices_and_spends_nothing(clone):
-    code, out, err = inside("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone)
+    code, out, err = inside(
+        "estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone
+    )
     assert code == 0, err
     made = json.loads(out)
-    assert made["total"]["calls"] == 100 and 0 < made["total"]["dollars"] < made["total"]["dollars_at_most"] and made["price"]["date"]
+    assert (
+        made["total"]["calls"] == 100
+        and 0 < made["total"]["dollars"] < made["total"]["dollars_at_most"]
+        and made["price"]["date"]
+    )
     assert not (clone / "figures").exists() and not list((clone / ".treekit").rglob("*.sqlite"))
     assert "no price" in inside("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
@@ -316,14 +354,19 @@ def test_doctor_says_what_to_do(clone):
 
 def test_a_closed_pipe_is_no_error():
     done = subprocess.run(
-        f"{sys.executable} -c 'from treekit.cli.main import main; main()' list | head -1", shell=True, capture_output=True, text=True,
-        cwd=ROOT
+        f"{sys.executable} -c 'from treekit.cli.main import main; main()' list | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     assert done.stderr == "" and done.stdout
 
 
 def entry_point():
-    module, _, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["treekit"].partition(":")
+    module, _, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"][
+        "treekit"
+    ].partition(":")
     return f"from {module} import {function}; {function}()"
 
 
@@ -348,9 +391,15 @@ def inventory(paper):
         time.sleep(30)
 cli.inventory = inventory
 """
-    done = subprocess.run([sys.executable, "-c", command + entry_point(), "list"], env=os.environ | dict(TMPDIR=str(tmp_path)),
-                          capture_output=True, text=True)
-    assert (done.returncode, list(tmp_path.iterdir()), len(done.stderr.strip().splitlines())) == (130, [], 1), done.stderr
+    done = subprocess.run(
+        [sys.executable, "-c", command + entry_point(), "list"],
+        env=os.environ | dict(TMPDIR=str(tmp_path)),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, list(tmp_path.iterdir()), len(done.stderr.strip().splitlines())) == (130, [], 1), (
+        done.stderr
+    )
 
 
 def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
@@ -362,27 +411,40 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
     assert named and [t for t in sorted(named) if not get_paper(t[0]).text(t[1]).is_file()] == []
     text = [r for r in rows if r["notebook"].startswith("nbs/17_papers/")]
     assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
-        *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")), "rdr2/equations", "rdr2/prompts"}
+        *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")),
+        "rdr2/equations",
+        "rdr2/prompts",
+    }
     shown = [line for line in CliRunner().invoke(main, ["list", "arise"]).stdout.splitlines() if " equations " in line]
     assert len(shown) == 1 and "text: nbs/17_papers/3_arise/" in shown[0]
     for r in text:
         said = CliRunner().invoke(main, ["reproduce", f"{r['paper']}/{r['artefact']}"])
-        assert said.exit_code == 2 and said.stderr.count("\n") == 1 and "nothing to run" in said.stderr and r["notebook"] in said.stderr
+        assert (
+            said.exit_code == 2
+            and said.stderr.count("\n") == 1
+            and "nothing to run" in said.stderr
+            and r["notebook"] in said.stderr
+        )
 
 
 def test_a_run_with_other_settings_has_a_folder_of_its_own(monkeypatch, tmp_path):
     "Results that come with the clone are written by the default settings, or with --commit."
     from treekit.artefacts import reproduce
+
     seen, folder = [], tmp_path / "figures" / "offline-n3-top_k=2"
     folder.mkdir(parents=True)
     (folder / "README.md").write_text("verdicts")
+
     def reproduce_all(what, profile, out, jobs, sets, force, **given):
         seen.append(out)
         return [Task("treerare/table1", Path("table1.ipynb"), {})], folder
+
     monkeypatch.setattr(reproduce, "reproduce_all", reproduce_all)
     words = ["reproduce", "treerare/table1", "--n", "3", "--set", "top_k=2"]
     said = CliRunner().invoke(main, words)
-    assert said.exit_code == 0 and said.output.splitlines()[-1].endswith("figures/offline-n3-top_k=2/README.md has the verdicts")
+    assert said.exit_code == 0 and said.output.splitlines()[-1].endswith(
+        "figures/offline-n3-top_k=2/README.md has the verdicts"
+    )
     assert CliRunner().invoke(main, [*words, "--commit"]).exit_code == 0
     assert seen[0] is None and Path(seen[1]).parts[-2:] == ("figures", "offline")
     refused = CliRunner().invoke(main, [*words, "--commit", "--out", "here"])

@@ -1,4 +1,5 @@
 """Controls of the comparison: a sham's component sees another question and nothing else changes; an oracle's evidence is the gold one."""
+
 import asyncio
 import random
 from copy import copy
@@ -17,8 +18,22 @@ from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.corpora.documents import build_tree
 from treekit.papers.comparison.controls import (
-    CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, RandomRouter, RandomTree, control_outcome, controls_of, controls_on,
-    draw_paragraphs, gold_replies, random_decision, random_places, router_shares, with_tokens)
+    CONTRASTS,
+    ControlClient,
+    ControlledMethod,
+    GoldRetriever,
+    RandomRouter,
+    RandomTree,
+    control_outcome,
+    controls_of,
+    controls_on,
+    draw_paragraphs,
+    gold_replies,
+    random_decision,
+    random_places,
+    router_shares,
+    with_tokens,
+)
 from treekit.papers.rdr2.router import RST
 from treekit.papers.rdr2.routing_state import Group
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
@@ -27,14 +42,26 @@ from treekit.experiments.tables import sample_questions, setting
 
 PLAN = Prompt("test.plan", "plan", "Plan: $question", QUESTIONS)
 READ = Prompt("test.read", "answer", "Read: $question", FINAL)
-PAGES = (Passage("a", "Orle", "Orle is in Tarn."), Passage("b", "Vel", "Vel is in Tarn."), Passage("c", "Ise", "Ise is in Tarn."))
-ASKED = Question("q1", "demo", "Where was the author of Orle born?", ("Tarn",), paragraphs=PAGES, supporting=("b", "c"),
-                 decomposition=(Step("Who wrote Orle?", "Vel", "b"), Step("Where was #1 born?", "Tarn", "c")))
+PAGES = (
+    Passage("a", "Orle", "Orle is in Tarn."),
+    Passage("b", "Vel", "Vel is in Tarn."),
+    Passage("c", "Ise", "Ise is in Tarn."),
+)
+ASKED = Question(
+    "q1",
+    "demo",
+    "Where was the author of Orle born?",
+    ("Tarn",),
+    paragraphs=PAGES,
+    supporting=("b", "c"),
+    decomposition=(Step("Who wrote Orle?", "Vel", "b"), Step("Where was #1 born?", "Tarn", "c")),
+)
 
 
 @dataclass(frozen=True)
 class Planned:
     "A plan, a search and an answer."
+
     async def __call__(self, question, context):
         plan = await context.ask(PLAN, question=question.question)
         [hits] = await context.retrieve([question.question], 2)
@@ -48,10 +75,12 @@ class Echo(FakeChat):
         return f"response: {question}" if request.prompt.name == "test.plan" else f"FINAL: {question}"
 
 
-def shelf(): return SimpleNamespace(instant=True, search=lambda queries, k: [[] for _ in queries], fingerprint="f")
+def shelf():
+    return SimpleNamespace(instant=True, search=lambda queries, k: [[] for _ in queries], fingerprint="f")
 
 
-def run(method): return asyncio.run(method(ASKED, Context(Echo(), shelf()))).answer
+def run(method):
+    return asyncio.run(method(ASKED, Context(Echo(), shelf()))).answer
 
 
 def test_a_sham_gives_only_its_component_another_question():
@@ -61,13 +90,17 @@ def test_a_sham_gives_only_its_component_another_question():
 
 
 def test_a_plan_may_end_with_the_original_question():
-    sham = ControlledMethod(Planned(), "other question", ("test.plan",), ("Who lives in Ise?",), ends_with_question=True)
+    sham = ControlledMethod(
+        Planned(), "other question", ("test.plan",), ("Who lives in Ise?",), ends_with_question=True
+    )
     assert run(sham) == f"{['Who lives in Ise?', ASKED.question]} [] {ASKED.question}"
 
 
 def test_a_scored_text_is_swapped():
     class Scores:
-        async def complete_keyed(self, request, continuation=None): return continuation
+        async def complete_keyed(self, request, continuation=None):
+            return continuation
+
     client = ControlClient(Scores(), "q", "donor", frozenset(["test.read"]))
     assert asyncio.run(client.complete_keyed(READ(question="q"), "q")) == "donor"
     assert asyncio.run(client.complete_keyed(PLAN(question="q"), "q")) == "q"
@@ -78,11 +111,14 @@ def test_an_oracle_has_the_gold_plan_and_the_gold_passages():
     path = gold_replies(ASKED, ("test.plan",))["test.plan"]
     assert run(oracle) == f"{path} ['b', 'c'] {ASKED.question}" and path[0] == "Who wrote Orle?"
     found = GoldRetriever(shelf(), ASKED)
-    assert [[h.passage.id for h in hits] for hits in found.search(["x", "y"], 1)] == [["b", "c"]] * 2 and found.fingerprint == "f"
+    assert [[h.passage.id for h in hits] for hits in found.search(["x", "y"], 1)] == [
+        ["b", "c"]
+    ] * 2 and found.fingerprint == "f"
 
 
 def test_slots_of_a_gold_plan_are_the_planners():
     from treekit.papers.toq.planner import PROMPTS
+
     name = PROMPTS["decompose", "en"].name
     assert gold_replies(ASKED, (name,))[name] == ["Who wrote Orle?", "Where was [ANS_1] born?"]
     assert "#" not in " ".join(gold_replies(ASKED, ("paths.navigate",))["paths.navigate"])
@@ -90,10 +126,17 @@ def test_slots_of_a_gold_plan_are_the_planners():
 
 def test_later_requests_keep_the_documents_of_the_first():
     seen, prompt = [], Prompt("test.respond", "respond", "$documents: $question", FINAL)
+
     class Sees:
-        async def complete_keyed(self, request, continuation=None): seen.append(request.inputs["documents"])
+        async def complete_keyed(self, request, continuation=None):
+            seen.append(request.inputs["documents"])
+
     client = ControlClient(Sees(), "q", keeps=frozenset(["test.respond"]))
-    for bound, question, documents in ((client, "q", PAGES[:1]), (client, "other", ["b"]), (copy(client), "q", ["c: d"])):
+    for bound, question, documents in (
+        (client, "q", PAGES[:1]),
+        (client, "other", ["b"]),
+        (copy(client), "q", ["c: d"]),
+    ):
         asyncio.run(bound.complete_keyed(prompt(question=question, documents=documents)))
     assert seen == [PAGES[:1], ["b"], [PAGES[0], "c: d"]]
 
@@ -103,13 +146,18 @@ def test_random_trees_keep_the_shape(seed):
     tree = phrase_tree(EXAMPLE)
     made = random_places(tree, EXAMPLE.text, random.Random(seed))
     flat = random_places(tree, EXAMPLE.text, random.Random(seed), nested=False)
-    def shape(p): return len(p.text.split()), p.type, sorted(shape(c) for c in p.children)
+
+    def shape(p):
+        return len(p.text.split()), p.type, sorted(shape(c) for c in p.children)
+
     assert shape(made) == shape(tree) and made.text == tree.text
     for p in made.walk():
-        assert p is made or p.text == EXAMPLE.text[p.start:p.end]
+        assert p is made or p.text == EXAMPLE.text[p.start : p.end]
         assert all(p.start <= c.start and c.end <= p.end for c in p.children)
         assert all(a.end < b.start for a, b in zip(p.children, p.children[1:]))
-    assert sorted(p.text for p in flat.children) == sorted(p.text for p in made.walk() if p is not made)  # the same phrases
+    assert sorted(p.text for p in flat.children) == sorted(
+        p.text for p in made.walk() if p is not made
+    )  # the same phrases
     assert not any(p.children for p in flat.children)
 
 
@@ -120,7 +168,10 @@ def test_random_trees_differ_from_the_syntax_tree():
 
 def documents(paragraphs=4):
     "Two documents with two sections each."
-    def section(name): return [(1, "structure", name), *((2, "content", f"{name}{i}") for i in range(paragraphs))]
+
+    def section(name):
+        return [(1, "structure", name), *((2, "content", f"{name}{i}") for i in range(paragraphs))]
+
     return [build_tree(name, [*section(f"{name} Life"), *section(f"{name} Work")]) for name in "ab"]
 
 
@@ -142,71 +193,119 @@ def test_as_many_paragraphs_of_each_kind_are_drawn():
 def test_a_random_router_decides_by_its_shares_alone():
     [tree, _] = documents(50)
     rst = RST(tree, tree.content(tree.headings[1]))
+
     def decided(share, expansions, question="q"):
         return random_decision(RandomRouter(answer_share=share, expansions=expansions, drawn_for=question), rst)
+
     assert decided(0, 0).answers == decided(0, 0).expands == () and decided(1, 0).answers == rst.visible
     [expanded] = decided(0, 2).expands  # the other section is the only one that is closed
     assert expanded not in (0, tree.headings[1]) and set(rst.visible).isdisjoint(tree.content(expanded))
-    found = [decided(.3, .5, f"q{i}") for i in range(200)]
-    assert len({d.answers for d in found}) > 100 and found[0] == decided(.3, .5, "q0")
-    assert abs(sum(len(d.answers) for d in found) / 200 / 50 - .3) < .03 and abs(sum(len(d.expands) for d in found) / 200 - .5) < .2
-    rules = RandomRouter(answer_share=.3, drawn_for="q").rules
-    assert rules.decide(rst, None) == rules.decide(rst, [("ANSWER", rst.visible[0], "")]) == decided(.3, 0)
+    found = [decided(0.3, 0.5, f"q{i}") for i in range(200)]
+    assert len({d.answers for d in found}) > 100 and found[0] == decided(0.3, 0.5, "q0")
+    assert (
+        abs(sum(len(d.answers) for d in found) / 200 / 50 - 0.3) < 0.03
+        and abs(sum(len(d.expands) for d in found) / 200 - 0.5) < 0.2
+    )
+    rules = RandomRouter(answer_share=0.3, drawn_for="q").rules
+    assert rules.decide(rst, None) == rules.decide(rst, [("ANSWER", rst.visible[0], "")]) == decided(0.3, 0)
 
 
 def test_shams_and_the_rows_without_have_the_same_evidence(tmp_path):
     P = setting("offline", 4, {})
     made, store = {c.paper: c for c in controls_of(P)}, Store(tmp_path / "store.sqlite")
     questions = sample_questions(P, ("asqa", "hotpotqa"))
+
     def rows(paper, d):
         c = made[paper]
-        cells = run_methods(dict(without=c.without, sham=c.sham, method=c.method), {d: questions[d]}, P, store=store).cells()
+        cells = run_methods(
+            dict(without=c.without, sham=c.sham, method=c.method), {d: questions[d]}, P, store=store
+        ).cells()
         return zip(*(cells[role, d] for role in ("without", "sham", "method")))
+
     for without, sham, method in rows("TreeRare", "hotpotqa"):
         phrases = [sorted(n.text for n in r.trace.nodes if n.kind == "phrase") for r in (without, sham, method)]
         assert phrases[0] == phrases[1] and len(phrases[1]) == len(phrases[2])
     assert made["TreeRare"].sham.handed_up == made["TreeRare"].without.handed_up == "descendants"
     drew, base = [], made["RDR²"]
-    method = run_methods(dict(method=base.method), {"asqa": questions["asqa"]}, P, store=store).cells()["method", "asqa"]
+    method = run_methods(dict(method=base.method), {"asqa": questions["asqa"]}, P, store=store).cells()[
+        "method", "asqa"
+    ]
     shares = router_shares(method)
     made["RDR²"] = base.on(questions["asqa"], method)
     assert 0 < shares["answer_share"] < 1 and shares["expansions"] > 0
     assert made["RDR²"].sham == RandomRouter(**vars(base.sham) | shares)
-    def paragraphs(read): return [line for p in read["passages"] for line in p["text"].split("\n") if not line.startswith("=")]
+
+    def paragraphs(read):
+        return [line for p in read["passages"] for line in p["text"].split("\n") if not line.startswith("=")]
+
     for without, sham, method in rows("RDR²", "asqa"):
-        [drawn], [routed], [real] = ([n.data for n in r.trace.nodes if n.kind == "question"] for r in (without, sham, method))
+        [drawn], [routed], [real] = (
+            [n.data for n in r.trace.nodes if n.kind == "question"] for r in (without, sham, method)
+        )
         assert len(paragraphs(drawn)) == len(paragraphs(routed))
-        for r in (without, sham): assert r.usage.calls - r.usage.hits <= 1  # no router is asked
-        for read in (drawn, routed): assert all("=" in p["text"] for p in read["passages"])  # headings
+        for r in (without, sham):
+            assert r.usage.calls - r.usage.hits <= 1  # no router is asked
+        for read in (drawn, routed):
+            assert all("=" in p["text"] for p in read["passages"])  # headings
         drew.append(routed["passages"] not in (real["passages"], drawn["passages"]))
     assert any(drew)
 
 
-@pytest.mark.parametrize("name, low, high, outcome", [
-    ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
-    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown"),
-    ("tokens", -.1, .1, "not shown"), ("tokens", -.2, -.1, "worse"), ("component", -.2, -.1, "worse")])
+@pytest.mark.parametrize(
+    "name, low, high, outcome",
+    [
+        ("sham", -0.1, 0.1, "holds"),
+        ("sham", 0.01, 0.1, "fails"),
+        ("sham", -0.2, -0.1, "harms"),
+        ("oracle", 0.01, 0.1, "holds"),
+        ("oracle", -0.1, 0.1, "fails"),
+        ("component", -0.1, 0.1, "not shown"),
+        ("passages", 0.1, 0.2, "shown"),
+        ("tokens", -0.1, 0.1, "not shown"),
+        ("tokens", -0.2, -0.1, "worse"),
+        ("component", -0.2, -0.1, "worse"),
+    ],
+)
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
 
-@pytest.mark.parametrize("name, low, high, within", [
-    ("sham", -.02, .01, "yes"), ("sham", .001, .004, "yes"), ("sham", -.05, .03, "no"), ("sham", -.01, .031, "no"), ("oracle", 0, 0, "")])
+@pytest.mark.parametrize(
+    "name, low, high, within",
+    [
+        ("sham", -0.02, 0.01, "yes"),
+        ("sham", 0.001, 0.004, "yes"),
+        ("sham", -0.05, 0.03, "no"),
+        ("sham", -0.01, 0.031, "no"),
+        ("oracle", 0, 0, ""),
+    ],
+)
 def test_a_narrow_interval_excludes_an_effect_that_matters(name, low, high, within):
     assert controls.within_margin(dict(contrast=name, low=low, high=high)) == within
 
 
 def test_a_failing_control_is_named():
-    rows = [dict(paper="A", contrast="sham", outcome="harms"), dict(paper="B", contrast="oracle", outcome="fails", effect=-1.24)]
-    assert controls.failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)." and controls.failed_controls(rows[:1]) == ""
+    rows = [
+        dict(paper="A", contrast="sham", outcome="harms"),
+        dict(paper="B", contrast="oracle", outcome="fails", effect=-1.24),
+    ]
+    assert (
+        controls.failed_controls(rows) == "Controls that fail: B (oracle, −1.2 points)."
+        and controls.failed_controls(rows[:1]) == ""
+    )
 
 
 def test_each_plain_reader_takes_as_many_passages_as_a_method_may_read():
-    for c in controls_of(setting("offline", 2, {})): assert configure(c.plain, top_k=controls.MOST_PASSAGES).top_k == controls.MOST_PASSAGES
+    for c in controls_of(setting("offline", 2, {})):
+        assert configure(c.plain, top_k=controls.MOST_PASSAGES).top_k == controls.MOST_PASSAGES
 
 
 def test_tokens_become_passages():
-    assert with_tokens(5, 400, 4000) == 50 and with_tokens(5, 400, 100) == 5 and with_tokens(5, 0, 10**9) == controls.MOST_PASSAGES
+    assert (
+        with_tokens(5, 400, 4000) == 50
+        and with_tokens(5, 400, 100) == 5
+        and with_tokens(5, 0, 10**9) == controls.MOST_PASSAGES
+    )
 
 
 def test_every_proposed_method_has_its_controls():
@@ -216,8 +315,10 @@ def test_every_proposed_method_has_its_controls():
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.method == c.oracle.of and c.without not in (c.method, c.sham) and c.sham.requires == c.oracle.requires
-        if not isinstance(c.sham, ControlledMethod): assert type(c.sham) in (RandomTree, RandomRouter)
-        else: assert c.sham.of == c.method
+        if not isinstance(c.sham, ControlledMethod):
+            assert type(c.sham) in (RandomTree, RandomRouter)
+        else:
+            assert c.sham.of == c.method
     assert set(CONTRASTS) == {"sham", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
 
 
@@ -226,7 +327,8 @@ def test_what_cannot_be_run_is_left_out_by_name(capsys):
     made = {c.paper: c.datasets for c in controls_on(("hotpotqa",), P)}
     assert made == dict.fromkeys(("TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R"), ("hotpotqa",))
     assert "left out: RDR² on asqa, qampari (not in these data)" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="no control can be run on eli5"): controls_on(("eli5",), P)
+    with pytest.raises(UsageError, match="no control can be run on eli5"):
+        controls_on(("eli5",), P)
 
 
 def test_a_row_reads_as_many_passages_as_the_method(tmp_path):

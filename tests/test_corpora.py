@@ -21,7 +21,9 @@ from treekit.retrieval.factory import vector_search_for, retriever_for, describe
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 N = 2000
-needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit-rag[dense]'")
+needs_faiss = pytest.mark.skipif(
+    not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit-rag[dense]'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +39,17 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def truth(place): return worker.best(place, 100)[0]
+def truth(place):
+    return worker.best(place, 100)[0]
 
 
 def recall(near, truth):
     hits = near.search(worker.questions(len(truth), N), 10)
-    return sum(len({int(h.passage.id[5:]) - 1 for h in found} & set(best)) for found, best in zip(hits, truth)) / len(truth) / 10
+    return (
+        sum(len({int(h.passage.id[5:]) - 1 for h in found} & set(best)) for found, best in zip(hits, truth))
+        / len(truth)
+        / 10
+    )
 
 
 def test_a_corpus_in_a_file_is_the_corpus(place):
@@ -51,7 +58,8 @@ def test_a_corpus_in_a_file_is_the_corpus(place):
     passages = Passages(store)
     assert len(store) == N and store.fingerprint == corpus_hash(list(passages)) and Passages.of(store) is store
     assert store[7] == passages[7] and store[-1].id == f"wiki:{N}" and store[10:14] == list(passages[10:14])
-    with pytest.raises(IndexError): store[N]
+    with pytest.raises(IndexError):
+        store[N]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +68,9 @@ def stores(tmp_path_factory):
     folder = tmp_path_factory.mktemp("stores")
     passages = [Passage(f"p{i}", f"Title {i}", f"Text {i}: é, and {i * i} words.") for i in range(100)]
     trees = [tree_of(dict(id=f"t{i}", title=f"Title {i}", text=f"Text {i}.\n\nAnd {i * i} words.")) for i in range(100)]
-    return import_passages(passages, folder / "w.passages", progress=False), build_trees(trees, folder / "w.trees", progress=False)
+    return import_passages(passages, folder / "w.passages", progress=False), build_trees(
+        trees, folder / "w.trees", progress=False
+    )
 
 
 @pytest.mark.parametrize("kind", [PassageStore, TreeStore])
@@ -68,13 +78,20 @@ def test_a_flipped_byte_of_a_store_is_one_line_or_changes_nothing(stores, tmp_pa
     "In the headers of file and pages, and anywhere else: never another exception, another passage or another tree."
     store = next(s for s in stores if isinstance(s, kind))
     whole, content, path, rng = store.path.read_bytes(), list(store), tmp_path / "flipped", random.Random(5)
-    spots = [*range(18, 72), *(page + rng.randrange(12) for page in range(0, len(whole), 4096)), *rng.sample(range(len(whole)), 150)]
+    spots = [
+        *range(18, 72),
+        *(page + rng.randrange(12) for page in range(0, len(whole), 4096)),
+        *rng.sample(range(len(whole)), 150),
+    ]
     lines = 0
     for at in spots:
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1:])
-        try: assert list(kind(path)) == content, at
-        except UsageError as e: lines += "\n" not in str(e) and path.name in str(e)
-        else: lines += 1
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << rng.randrange(8)]) + whole[at + 1 :])
+        try:
+            assert list(kind(path)) == content, at
+        except UsageError as e:
+            lines += "\n" not in str(e) and path.name in str(e)
+        else:
+            lines += 1
     assert lines == len(spots)
 
 
@@ -100,29 +117,46 @@ def test_an_index_finds_what_is_nearest(place, truth, kind):
     near = worker.opened(place, kind)
     near.build(progress=False)
     assert recall(near, truth) >= 0.95
-    assert sorted(f.name for f in near.place.iterdir()) == sorted(["index.faiss", "index.json"] + ["lists.bin"] * kind.startswith("ivf"))
+    assert sorted(f.name for f in near.place.iterdir()) == sorted(
+        ["index.faiss", "index.json"] + ["lists.bin"] * kind.startswith("ivf")
+    )
 
 
-class Cut(Exception): "Where a kill is pretended."
+class Cut(Exception):
+    "Where a kill is pretended."
 
 
 @needs_faiss
 def test_a_build_that_ends_anywhere_goes_on(place, tmp_path, monkeypatch):
     "It is cut before each file that it would write; what it wrote stays as it is, and the index is the one of a build in one go."
+
     def built(folder):
-        near = VectorSearch(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), parse_index_kind("ivfsq, lists=32"),
-                            folder)
+        near = VectorSearch(
+            PassageStore(place / "psgs.passages"),
+            worker.Drawn(),
+            worker.Drawn(),
+            parse_index_kind("ivfsq, lists=32"),
+            folder,
+        )
         near.build(progress=False)
         return near
+
     whole, writes, times = built(tmp_path / "whole"), faiss_index._put, {}
+
     def put(index, file):
-        if file.name not in times: times[file.name] = None; raise Cut(file.name)
+        if file.name not in times:
+            times[file.name] = None
+            raise Cut(file.name)
         writes(index, file)
         times[file.name] = file.stat().st_mtime_ns
+
     monkeypatch.setattr(faiss_index, "_put", put)
     for _ in range(50):
-        try: again = built(tmp_path / "cut"); break
-        except Cut: kept = {f.name: f.stat().st_mtime_ns for f in (tmp_path / "cut").rglob("*.faiss")}
+        try:
+            again = built(tmp_path / "cut")
+            break
+        except Cut:
+            kept = {f.name: f.stat().st_mtime_ns for f in (tmp_path / "cut").rglob("*.faiss")}
         assert all(times[name] == at for name, at in kept.items())
     assert len(times) >= 5 and (again.place / "lists.bin").read_bytes() == (whole.place / "lists.bin").read_bytes()
 
@@ -134,10 +168,13 @@ def test_another_or_an_older_index_is_refused(place, tmp_path):
     near.build(progress=False)
     about, file = vectors.Vectors(place / "dense" / "vectors").about, near.place / "index.json"
     whole = json.loads(file.read_text())
+
     def refused(manifest, words, about=about, kind=near.kind):
         file.write_text(json.dumps(manifest))
-        with pytest.raises(UsageError, match=words) as e: faiss_index.open_index(near.place, about, kind)
+        with pytest.raises(UsageError, match=words) as e:
+            faiss_index.open_index(near.place, about, kind)
         assert "\n" not in str(e.value) and ("delete" in str(e.value) or "build it again" in str(e.value))
+
     try:
         refused(whole | dict(format=0), "built by another version of treekit")
         refused(whole | dict(corpus="0123"), "corpus is '0123'")
@@ -151,66 +188,91 @@ def test_another_or_an_older_index_is_refused(place, tmp_path):
         (near.place / "index.faiss").write_bytes(bytes((near.place / "index.faiss").stat().st_size))
         refused(whole, "damaged")
     finally:
-        for f in near.place.iterdir(): f.unlink()
+        for f in near.place.iterdir():
+            f.unlink()
         near.place.rmdir()
 
 
 def test_vectors_of_another_model_or_corpus_are_refused(place):
     store = PassageStore(place / "psgs.passages")
-    for passages, model, words in ((store, "another", "model is"), (Passages(store[:9]), worker.Drawn.identity, "corpus is")):
+    for passages, model, words in (
+        (store, "another", "model is"),
+        (Passages(store[:9]), worker.Drawn.identity, "corpus is"),
+    ):
         encoder = worker.Drawn()
         encoder.identity = model
-        with pytest.raises(UsageError, match=words): VectorSearch(passages, encoder, encoder, folder=place / "dense").search(["What is 1"])
+        with pytest.raises(UsageError, match=words):
+            VectorSearch(passages, encoder, encoder, folder=place / "dense").search(["What is 1"])
 
 
 def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[dense\]'"): worker.opened(place, "hnsw").search(["What is 1"])
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[dense\]'"):
+        worker.opened(place, "hnsw").search(["What is 1"])
     assert EXTRAS["dense"] == ("faiss",)
 
 
 # ---- through a profile
 
+
 def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     "Passages from the store, vectors from a published file; the label, the key and the facts say so."
     from treekit.experiments.provenance import _searched
     from treekit.experiments.resources import Resources
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+
     class Known(worker.Drawn):
-        def __init__(self, model="", **other): super().__init__()
+        def __init__(self, model="", **other):
+            super().__init__()
+
     monkeypatch.setattr("treekit.retrieval.dense.Embedder", Known)
     monkeypatch.setattr("treekit.retrieval.dense.embedder", Known)
     store = PassageStore(place / "psgs.passages")
     np.save(tmp_path / "drawn.npy", worker.Drawn()([p.contents for p in store]))
     (tmp_path / "drawn.ids").write_text("\n".join(str(n) for n in range(1, N + 1)))
-    profile = load_profile("offline", retriever="dense", corpus=str(store.path), index="exact", embeddings=str(tmp_path / "drawn.npy"))
+    profile = load_profile(
+        "offline", retriever="dense", corpus=str(store.path), index="exact", embeddings=str(tmp_path / "drawn.npy")
+    )
     question = Question("1", "hotpotqa", "What is said in 77")
     library = Resources(profile, {"hotpotqa": [question]})
     found = library.provide("retriever", "hotpotqa", question).thing
     assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
     assert "published as drawn.npy" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
-    facts = [_searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]}), [question])
-             for i in ("exact", "ivfpq, probes=9")]
-    assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1]["index"]
+    facts = [
+        _searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]}), [question])
+        for i in ("exact", "ivfpq, probes=9")
+    ]
+    assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1][
+        "index"
+    ]
     with pytest.raises(UsageError, match="no passage store 'nowhere'"):
-        Resources(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide("retriever", "hotpotqa", question)
+        Resources(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide(
+            "retriever", "hotpotqa", question
+        )
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     class Many(tuple):
         fingerprint = "many"
-        def __len__(self): return 21_015_324
-    with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfsq"): retriever_for(Profile("test", retriever="dense"), Many())
+
+        def __len__(self):
+            return 21_015_324
+
+    with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfsq"):
+        retriever_for(Profile("test", retriever="dense"), Many())
     made = vector_search_for(Profile("test", index="ivfpq"), Many())
     assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=3000"
 
 
 def test_a_large_file_of_passages_is_not_read_into_memory(tmp_path, monkeypatch):
     from treekit.corpora import load
+
     monkeypatch.setattr(load, "_LARGEST_CORPUS", 100)
     (tmp_path / "q.dev.jsonl").write_text('{"id": "1", "question": "Who?", "answers": ["Me"]}\n')
     worker.write(tmp_path / "psgs_w100.tsv", 10)
-    with pytest.raises(UsageError, match="treekit corpus import psgs_w100.tsv.*--set corpus="): load.Files(tmp_path).passages("q")
+    with pytest.raises(UsageError, match="treekit corpus import psgs_w100.tsv.*--set corpus="):
+        load.Files(tmp_path).passages("q")
 
 
 def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
@@ -219,7 +281,9 @@ def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
     records = [dict(id=str(i), title=f"Page {i}", text="word " * 250) for i in range(20)]
     trees = build_trees(records, tmp_path / "pages.trees", workers=1, progress=False)
     stored, held = Documents(trees).corpus(), Documents(map(tree_of, records)).corpus()
-    assert isinstance(stored, PassageStore) and stored.fingerprint == held.fingerprint and len(stored) == len(held) == 60
+    assert (
+        isinstance(stored, PassageStore) and stored.fingerprint == held.fingerprint and len(stored) == len(held) == 60
+    )
 
 
 def test_commands(place, tmp_path, treekit_):
@@ -237,8 +301,11 @@ def test_commands(place, tmp_path, treekit_):
 def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypatch):
     "It opens what there is, says what is missing, and makes nothing."
     from treekit.artefacts.environment_check import _on_disk
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    named = Profile("test", retriever="dense", corpus=str(place / "psgs.passages"), index="hnsw", embeddings=str(tmp_path))
+    named = Profile(
+        "test", retriever="dense", corpus=str(place / "psgs.passages"), index="hnsw", embeddings=str(tmp_path)
+    )
     found = {what: (works, said) for what, works, said, _ in _on_disk(named)}
     assert found["corpus"] == (True, f"{N:,} passages of psgs.tsv, {(place / 'psgs.tsv').stat().st_size} bytes")
     assert found["embeddings"][0] is False and found["index on disk"][0] is None
@@ -246,11 +313,13 @@ def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypat
     missing = {what: works for what, works, *_ in _on_disk(replace(named, corpus="nothing.passages", embeddings=""))}
     assert missing == {"corpus": False, "index on disk": None}
     near = worker.opened(place, "exact")
-    with pytest.raises(UsageError, match="not whole"): VectorSearch(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
+    with pytest.raises(UsageError, match="not whole"):
+        VectorSearch(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
     assert len(near.opened()[0]) == N
 
 
 # ---- killed
+
 
 @pytest.mark.slow
 def test_an_import_that_is_killed_goes_on(tmp_path):
@@ -258,38 +327,66 @@ def test_an_import_that_is_killed_goes_on(tmp_path):
     worker.write(tmp_path / "psgs.tsv", 60_000)
     code = "import sys; from treekit.corpora.passage_store import import_passages as i; i(sys.argv[1], sys.argv[2], progress=False)"
     store, kills = tmp_path / "w.passages", 0
+
     def stored():
-        try: return sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT MAX(number) FROM passages").fetchone()[0] or 0
-        except sqlite3.Error: return 0
+        try:
+            return (
+                sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+                .execute("SELECT MAX(number) FROM passages")
+                .fetchone()[0]
+                or 0
+            )
+        except sqlite3.Error:
+            return 0
+
     while kills < 5:
         before, process = stored(), subprocess.Popen([sys.executable, "-c", code, tmp_path / "psgs.tsv", store])
-        while process.poll() is None and stored() <= before: time.sleep(0.002)
-        if process.poll() is not None: break
+        while process.poll() is None and stored() <= before:
+            time.sleep(0.002)
+        if process.poll() is not None:
+            break
         process.send_signal(signal.SIGKILL)
         process.wait()
         kills += 1
         if stored() < 60_000:
-            with pytest.raises(UsageError, match="not finished"): PassageStore(store)
+            with pytest.raises(UsageError, match="not finished"):
+                PassageStore(store)
     done = import_passages(tmp_path / "psgs.tsv", store, progress=False)
     from treekit.corpora.load import read_corpus
-    assert kills >= 2 and len(done) == 60_000 and done.fingerprint == corpus_hash(list(read_corpus(tmp_path / "psgs.tsv")))
+
+    assert (
+        kills >= 2 and len(done) == 60_000 and done.fingerprint == corpus_hash(list(read_corpus(tmp_path / "psgs.tsv")))
+    )
 
 
 @needs_faiss
 @pytest.mark.long
 def test_a_build_that_is_killed_goes_on(place, tmp_path):
     "SIGKILL as soon as another file is there. No file that was whole is made again."
-    code = ("import sys; sys.path.insert(0, sys.argv[1]); import corpus_worker as w; from pathlib import Path\n"
-            "from treekit.retrieval import faiss_index, vectors; vectors.SHARD, faiss_index._PART = 256, 2\n"
-            "w.opened(Path(sys.argv[2]), 'ivfsq, lists=32').build(progress=False)")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import corpus_worker as w; from pathlib import Path\n"
+        "from treekit.retrieval import faiss_index, vectors; vectors.SHARD, faiss_index._PART = 256, 2\n"
+        "w.opened(Path(sys.argv[2]), 'ivfsq, lists=32').build(progress=False)"
+    )
     os.link(place / "psgs.tsv", tmp_path / "psgs.tsv")
     seen, kills = {}, 0
-    def files(): return {str(f): f.stat().st_mtime_ns for f in tmp_path.rglob("*") if f.suffix in (".npy", ".faiss") and f.name[0] != "."}
+
+    def files():
+        return {
+            str(f): f.stat().st_mtime_ns
+            for f in tmp_path.rglob("*")
+            if f.suffix in (".npy", ".faiss") and f.name[0] != "."
+        }
+
     for _ in range(30):
-        process = subprocess.Popen([sys.executable, "-c", code, Path(__file__).parent, tmp_path], stderr=subprocess.DEVNULL)
-        while process.poll() is None and not set(files()) - set(seen): time.sleep(0.005)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, Path(__file__).parent, tmp_path], stderr=subprocess.DEVNULL
+        )
+        while process.poll() is None and not set(files()) - set(seen):
+            time.sleep(0.005)
         time.sleep(0.02)
-        if process.poll() is not None: break
+        if process.poll() is not None:
+            break
         process.send_signal(signal.SIGKILL)
         process.wait()
         kills += 1

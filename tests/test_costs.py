@@ -1,4 +1,5 @@
 "What answers cost: the ledger's tokens, the provider's cache, the price, the frontier; and the erratum ledger beside them."
+
 import asyncio, csv
 from dataclasses import dataclass
 
@@ -24,24 +25,31 @@ from treekit.baselines import prompting as baselines
 
 # --- samples
 
+
 class OneCall:
     "As a server that takes `n`: the first sample of a call has the prompt's tokens."
+
     model, endpoint, defaults = "gpt-4o-mini", "https://example.com/v1", {}
 
     async def complete(self, request):
-        return [Completion(f"reply {request.sample + i}", tokens_in=100 * (not i), tokens_out=10) for i in range(request.n)]
+        return [
+            Completion(f"reply {request.sample + i}", tokens_in=100 * (not i), tokens_out=10) for i in range(request.n)
+        ]
 
-    async def close(self): pass
+    async def close(self):
+        pass
 
 
 @dataclass(frozen=True)
 class Samples:
     "Asks for samples of one prompt in several requests."
+
     parts: tuple  # (first sample, number)
 
     async def __call__(self, question, context):
         root = context.trace.add("step", "")
-        for first, n in self.parts: await context.ask(SAMPLED, node=root, n=n, sample=first, temperature=1, question=question.question)
+        for first, n in self.parts:
+            await context.ask(SAMPLED, node=root, n=n, sample=first, temperature=1, question=question.question)
         return Prediction("done", context.trace, context.usage)
 
 
@@ -53,10 +61,15 @@ def test_tokens_of_samples_do_not_depend_on_what_is_stored(tmp_path, earlier):
     "Two requests of a method, of 3 and of 2 samples, cost two prompts, however earlier runs asked for the same samples."
     asked = {"demo": [Question("1", "demo", "Who?", ("x",))]}
     with Store(tmp_path / "store.sqlite") as store:
+
         def made(parts):
-            results = run({"Samples": Samples(tuple(parts))}, asked, load_profile("offline"), store=store, chat=OneCall())
+            results = run(
+                {"Samples": Samples(tuple(parts))}, asked, load_profile("offline"), store=store, chat=OneCall()
+            )
             return results.rows[0].usage, prompt_bill(results.rows, store)
-        if earlier: made(earlier)
+
+        if earlier:
+            made(earlier)
         usage, bill = made([(0, 3), (3, 2)])
     assert (usage.calls, usage.tokens_in, usage.tokens_out) == (5, 200, 50) and bill["separate_in"] == 500
 
@@ -64,6 +77,7 @@ def test_tokens_of_samples_do_not_depend_on_what_is_stored(tmp_path, earlier):
 def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
     from treekit.llm.prices import BudgetGuard
     from treekit.core.prompts import Request
+
     dear, bill = Price(3.0, 0.3, 15.0, cache_write=3.75), dict(tokens_in=2000, cached_in=500, tokens_out=0)
     assert dollars(bill, dear) == pytest.approx(0.006)
     assert dollars(bill, dear, "cached_in") == pytest.approx((500 * 0.3 + 1500 * 3.75) / 1e6)
@@ -75,9 +89,13 @@ def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
 
 ASK = Prompt("test.ask", "test", "$documents\n\n$question", TEXT)
 
+
 def Counting():
     "Bills the first of several samples with the prompt, as endpoints do."
-    def reply(request, i): return Completion(f"fine {i}", 0 if i else 3000, 7, cached_in=0 if i else 256)
+
+    def reply(request, i):
+        return Completion(f"fine {i}", 0 if i else 3000, 7, cached_in=0 if i else 256)
+
     return FakeChat(reply, model="gpt-4o-mini")
 
 
@@ -86,8 +104,11 @@ def answered(questions, store, n=1, twice=False):
         context = Context(CachedClient(Counting(), store).bind(method="m", dataset="d", question=q.id))
         node = context.trace.add("answer", "")
         for more in range(1 + twice):
-            await context.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])
+            await context.ask(
+                ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)]
+            )
         return Row("m", "d", q, q.answers[0] if q.id != "1" else "wrong", "", context.usage, load=lambda: context.trace)
+
     return Results([asyncio.run(one(q)) for q in questions], "gpt-4o-mini")
 
 
@@ -98,8 +119,11 @@ def test_bill_is_the_ledgers():
     store = Store()
     [bill] = bills(answered(QUESTIONS, store, n=3, twice=True), store)
     [ledger] = store.usage(("method", "dataset"))
-    assert {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")} == {k: ledger[k]
-        for k in ("calls", "tokens_in", "tokens_out")} == dict(calls=24, tokens_in=24000, tokens_out=168)
+    assert (
+        {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")}
+        == {k: ledger[k] for k in ("calls", "tokens_in", "tokens_out")}
+        == dict(calls=24, tokens_in=24000, tokens_out=168)
+    )
     assert ledger["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
     assert bill["separate_in"] == 3 * bill["tokens_in"] and bill["cached_in"] == 8 * 256
 
@@ -117,9 +141,13 @@ def test_cost_per_question_and_per_correct_answer():
     store, price = Store(), Price(0.1, 0.05, 0.4)
     [row] = cost_table(answered(QUESTIONS, store), price, dict(d="EM"), store, per=500)
     each = (3000 * 0.1 + 7 * 0.4) / 1e6
-    assert row["dollars per 500"] == pytest.approx(500 * each) and row["cents per question"] == pytest.approx(100 * each)
+    assert row["dollars per 500"] == pytest.approx(500 * each) and row["cents per question"] == pytest.approx(
+        100 * each
+    )
     assert row["quality"] == 0.75 and row["cents per correct answer"] == pytest.approx(100 * each * 4 / 3)
-    [none] = cost_table(Results([r for r in answered(QUESTIONS, store).rows if r.question.id == "1"], "m"), price, dict(d="EM"))
+    [none] = cost_table(
+        Results([r for r in answered(QUESTIONS, store).rows if r.question.id == "1"], "m"), price, dict(d="EM")
+    )
     assert none["cents per correct answer"] is None and none["quality"] == 0
 
 
@@ -127,23 +155,30 @@ def test_an_unknown_price_leaves_tokens_without_money():
     name, price = billed_as("a-model-of-tomorrow")
     assert name == "a-model-of-tomorrow" and price is None
     [row] = cost_table(answered(QUESTIONS, Store()), price, dict(d="EM"))
-    assert (row["dollars per 500"] is row["cents per question"] is row["cents per correct answer"] is None
-            and row["tokens_in per question"] == 3000)
+    assert (
+        row["dollars per 500"] is row["cents per question"] is row["cents per correct answer"] is None
+        and row["tokens_in per question"] == 3000
+    )
 
 
 def test_the_offline_reader_is_billed_as_the_papers_model():
-    assert (billed_as("extractive") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"])
-            and billed_as("extractive", "deepseek-chat")[1] == load_prices()["deepseek-chat"])
+    assert (
+        billed_as("extractive") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"])
+        and billed_as("extractive", "deepseek-chat")[1] == load_prices()["deepseek-chat"]
+    )
     assert (load_prices()["gpt-4o-mini"].input, load_prices()["gpt-4o-mini"].output) == (0.15, 0.60)
 
 
 def test_every_price_has_its_date_and_source():
-    with open(root() / "data" / "prices.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
-    for r in rows: assert r["source"] and r["date"].count("-") == 2 and float(r["cached_input"]) <= float(r["input"]), r["model"]
+    with open(root() / "data" / "prices.csv", encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
+    for r in rows:
+        assert r["source"] and r["date"].count("-") == 2 and float(r["cached_input"]) <= float(r["input"]), r["model"]
     assert price_of("openai/gpt-4.1-2025-04-14", load_prices()) == load_prices()["gpt-4.1"]
 
 
 # --- a real run
+
 
 def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "s.sqlite"))
@@ -153,8 +188,11 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     store = open_store(P)
     for bill in bills(results, store):
         [ledger] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
-        assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (ledger["calls"], ledger["tokens_in"],
-            ledger["tokens_out"]) and bill["separate_in"] == bill["tokens_in"]
+        assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (
+            ledger["calls"],
+            ledger["tokens_in"],
+            ledger["tokens_out"],
+        ) and bill["separate_in"] == bill["tokens_in"]
     store.close()
     again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     assert bills(again, open_store(P)) == bills(results, open_store(P))  # answered from the store: the same bill

@@ -1,4 +1,5 @@
 "Fairness: banned imports, and submissions of another assignment."
+
 import json
 from pathlib import Path
 
@@ -28,14 +29,20 @@ def classroom(released, tmp_path):
     return copy_of(released, tmp_path)
 
 
-def grade(c): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL)}
+def grade(c):
+    return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL)}
 
 
 @needs_wall
 def test_a_cell_with_a_banned_import_is_not_run(classroom):
     "The grade names the import; what the released notebook imports itself is free, and the other exercise keeps its points."
     c, kit = classroom, "from treekit.scoring.short import em\n"
-    hand_in(c, "ada", extra=["from treekit.classroom.student_corpora import open_corpus"], **RIGHT | dict(tally=kit + RIGHT["tally"]))
+    hand_in(
+        c,
+        "ada",
+        extra=["from treekit.classroom.student_corpora import open_corpus"],
+        **RIGHT | dict(tally=kit + RIGHT["tally"]),
+    )
     found = grade(c)["ada"]
     assert points(found) == {"tally-tests": 0, "twice-tests": 2, "text": None}
     assert found["banned"] == [dict(cell="tally", line=1, module="treekit.scoring.short")]
@@ -72,11 +79,17 @@ def readable(paths):
 def test_the_kits_solutions_are_not_there_at_run_time(classroom):
     import treekit.retrieval.bm25 as solution
     from treekit.config import kit_path
+
     rules = classroom.record("keys", A, "ada")["imports"]
-    assert "treekit.retrieval" in rules["hidden"] and rules["allowed"] == {"treekit.classroom.student_corpora": ["open_corpus"]}
+    assert "treekit.retrieval" in rules["hidden"] and rules["allowed"] == {
+        "treekit.classroom.student_corpora": ["open_corpus"]
+    }
     talk = WorkerConnection(WALL, QUICK, tuple(rules["hidden"]))
     talk.send(dict(cells=[dict(id="a", source=HIDDEN)], files={}, seconds=5, imports=rules), 30)
-    def ask(fn, arg): return json.loads(talk.send(dict(number=0, fn=fn, args=[arg], seconds=5), 20))["value"]
+
+    def ask(fn, arg):
+        return json.loads(talk.send(dict(number=0, fn=fn, args=[arg], seconds=5), 20))["value"]
+
     assert ask("imported", "treekit.retrieval.bm25") == "BannedImport" and ask("imported", "math") == "imported"
     assert ask("unguarded", "treekit.retrieval.bm25") == "ModuleNotFoundError"
     package = Path(solution.__file__).parent
@@ -99,14 +112,27 @@ def test_another_assignments_notebook_is_refused(classroom, tmp_path):
     mine = read_notebook(classroom.release(A, "ada", f"{A}.ipynb"))
     assert mine["metadata"]["treekit"]["assignment"] == A
     named = mine | dict(metadata=dict(treekit=dict(assignment="1_retrieval")))
-    bare = mine | dict(metadata={}, cells=[cell("x = 1", grade_id=name, solution=True) for name in ("tokenise", "rank", "setup")])
-    new, refused = collect_from(classroom, A, box_of(tmp_path / "box", ada=named, bob=bare, eve=mine | dict(metadata={})))
+    bare = mine | dict(
+        metadata={}, cells=[cell("x = 1", grade_id=name, solution=True) for name in ("tokenise", "rank", "setup")]
+    )
+    new, refused = collect_from(
+        classroom, A, box_of(tmp_path / "box", ada=named, bob=bare, eve=mine | dict(metadata={}))
+    )
     assert new == ["eve"] and len(refused) == 2
-    assert refused[0] == "ada: it is a notebook of '1_retrieval'" and refused[1] == "bob: it has 1 of the 6 marked cells of 9_counting"
+    assert (
+        refused[0] == "ada: it is a notebook of '1_retrieval'"
+        and refused[1] == "bob: it has 1 of the 6 marked cells of 9_counting"
+    )
 
 
 def test_letter_case_of_a_name_does_not_matter_and_two_spellings_are_refused(classroom, tmp_path):
     mine = read_notebook(classroom.release(A, "S10", f"{A}.ipynb"))
     assert collect_from(classroom, A, box_of(tmp_path / "one", s10=mine)) == (["S10"], [])
-    new, refused = collect_from(classroom, A, box_of(tmp_path / "two", S10=mine | dict(nbformat_minor=4), s10=mine, ADA=mine))
-    assert new == ["ada"] and refused == ["two names of one student: S10 and s10"] * 2 and len(classroom.attempts(A, "S10")) == 1
+    new, refused = collect_from(
+        classroom, A, box_of(tmp_path / "two", S10=mine | dict(nbformat_minor=4), s10=mine, ADA=mine)
+    )
+    assert (
+        new == ["ada"]
+        and refused == ["two names of one student: S10 and s10"] * 2
+        and len(classroom.attempts(A, "S10")) == 1
+    )

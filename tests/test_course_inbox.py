@@ -1,4 +1,5 @@
 "Every file of an inbox is taken, or named with its reason; nothing of a student's exhausts the grader."
+
 import io, json, re, zipfile
 
 import pytest
@@ -30,23 +31,40 @@ def classroom(released, tmp_path):
 def packed(**members):
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as z:
-        for name, content in members.items(): z.writestr(name.replace("__", "/"), content)
+        for name, content in members.items():
+            z.writestr(name.replace("__", "/"), content)
     return made.getvalue()
 
 
 NOTEBOOK = json.dumps(dict(cells=[], metadata=dict(treekit=dict(assignment=A)), nbformat=4, nbformat_minor=5)).encode()
 ZEROS = b'{"cells": [' + b" " * 19_000_000 + b"]}"
-TAKEN = {"ada.ipynb.json": NOTEBOOK, "ADA.IPYNB": NOTEBOOK, "ada.ipynb.txt": NOTEBOOK, "ada.json": NOTEBOOK, "ada/x.ipynb": NOTEBOOK,
-         "ada (1).ipynb": NOTEBOOK, "ada": NOTEBOOK, "ada.ZIP": packed(**{"hw__x.ipynb": NOTEBOOK}),
-         "ada.zip": packed(**{"hw__x.ipynb": NOTEBOOK, "hw__.ipynb_checkpoints__x-checkpoint.ipynb": NOTEBOOK})}
+TAKEN = {
+    "ada.ipynb.json": NOTEBOOK,
+    "ADA.IPYNB": NOTEBOOK,
+    "ada.ipynb.txt": NOTEBOOK,
+    "ada.json": NOTEBOOK,
+    "ada/x.ipynb": NOTEBOOK,
+    "ada (1).ipynb": NOTEBOOK,
+    "ada": NOTEBOOK,
+    "ada.ZIP": packed(**{"hw__x.ipynb": NOTEBOOK}),
+    "ada.zip": packed(**{"hw__x.ipynb": NOTEBOOK, "hw__.ipynb_checkpoints__x-checkpoint.ipynb": NOTEBOOK}),
+}
 KIND = "an archive of a kind"
-REFUSED = {"ada.tar.gz": (b"x", KIND), "ada.rar": (b"x", KIND), "ada.7z": (b"x", KIND),
-           "ada.html": (b"<p>", r"no notebook \(.html\)"), "ada.pdf": (b"%PDF", "no notebook"), "ada.py": (b"x = 1", "no notebook"),
-           "ada/sub/x.ipynb": (NOTEBOOK, "too deep"),
-           "ada.txt": (b"I have it at home", "not a notebook"), "ada.json": (b"[1]", "not a notebook"),
-           "ada.zip": (packed(**{f"{n}.ipynb": ZEROS for n in range(9)}), "it holds 9 notebooks"),
-           "adda.ipynb": (NOTEBOOK, "did you mean ada"),
-           "ada.ipynb": (b"x" * 20_000_001, "longer than 20 MB"), "bob_1_2_x.ipynb": (NOTEBOOK, "Canvas.*canvas_id")}
+REFUSED = {
+    "ada.tar.gz": (b"x", KIND),
+    "ada.rar": (b"x", KIND),
+    "ada.7z": (b"x", KIND),
+    "ada.html": (b"<p>", r"no notebook \(.html\)"),
+    "ada.pdf": (b"%PDF", "no notebook"),
+    "ada.py": (b"x = 1", "no notebook"),
+    "ada/sub/x.ipynb": (NOTEBOOK, "too deep"),
+    "ada.txt": (b"I have it at home", "not a notebook"),
+    "ada.json": (b"[1]", "not a notebook"),
+    "ada.zip": (packed(**{f"{n}.ipynb": ZEROS for n in range(9)}), "it holds 9 notebooks"),
+    "adda.ipynb": (NOTEBOOK, "did you mean ada"),
+    "ada.ipynb": (b"x" * 20_000_001, "longer than 20 MB"),
+    "bob_1_2_x.ipynb": (NOTEBOOK, "Canvas.*canvas_id"),
+}
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -69,13 +87,26 @@ def test_each_other_file_is_named_and_hidden_ones_are_not(classroom, tmp_path):
         assert re.search(said, refused[0]) and name.split("/")[-1].split("_")[0] in refused[0], refused
 
 
-ROSTER = dict(u1=dict(name="Ada Lovelace", canvas_id="12345"), u2=dict(name="Grace Brewster Hopper"),
-              u3=dict(name="김철수", moodle_id="77"),
-              u4=dict(name="Kim Lee"), u5=dict(name="Kim Lee"))
-NAMES = {"lovelaceada_12345_678901_x": "u1", "lovelaceada_99_678901_x": "u1",
-         "hoppergracebrewster_LATE_5_6_a_b": "u2", "U1": "u1",
-         "Ada Lovelace_12345_assignsubmission_file_": "u1", "김철수_12_assignsubmission_file": "u3", "Nobody_77_assignsubmission_file_": "u3",
-         "1_words_u2_attempt_2026-01-02-03-04-05_x": "u2", "Kim Lee_9_assignsubmission_file_": "", "leekim_1_2_x": "", "adalovelace": ""}
+ROSTER = dict(
+    u1=dict(name="Ada Lovelace", canvas_id="12345"),
+    u2=dict(name="Grace Brewster Hopper"),
+    u3=dict(name="김철수", moodle_id="77"),
+    u4=dict(name="Kim Lee"),
+    u5=dict(name="Kim Lee"),
+)
+NAMES = {
+    "lovelaceada_12345_678901_x": "u1",
+    "lovelaceada_99_678901_x": "u1",
+    "hoppergracebrewster_LATE_5_6_a_b": "u2",
+    "U1": "u1",
+    "Ada Lovelace_12345_assignsubmission_file_": "u1",
+    "김철수_12_assignsubmission_file": "u3",
+    "Nobody_77_assignsubmission_file_": "u3",
+    "1_words_u2_attempt_2026-01-02-03-04-05_x": "u2",
+    "Kim Lee_9_assignsubmission_file_": "",
+    "leekim_1_2_x": "",
+    "adalovelace": "",
+}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,6 +119,7 @@ def test_names_of_learning_systems_are_matched_to_the_roster(name):
 def test_of_a_duplicated_cell_the_last_copy_counts_and_both_are_told(classroom):
     nb = hand_in(classroom, "ada", **RIGHT)
     from treekit.classroom.collect import take_in
+
     [at] = [n for n, c in enumerate(nb["cells"]) if c["metadata"].get("nbgrader", {}).get("grade_id") == "tally"]
     nb["cells"].insert(at, nb["cells"][at] | dict(source="def tally(letters): return 0"))
     take_in(classroom, A, "ada", json.dumps(nb).encode(), 2e9)
@@ -96,8 +128,11 @@ def test_of_a_duplicated_cell_the_last_copy_counts_and_both_are_told(classroom):
     assert "tally</td><td>the cell is there twice" in write_feedback(classroom, A, "Counting")[0].read_text()
 
 
-HUGE = {"one long list": lambda nb: nb["cells"][2].update(source="x = [" + "1," * 4_000_000 + "]") or json.dumps(nb),
-        "deep JSON": lambda nb: "[" * 9_000_000, "many small objects": lambda nb: '{"nbformat": 4, "cells": [' + "{}," * 6_000_000 + "{}]}"}
+HUGE = {
+    "one long list": lambda nb: nb["cells"][2].update(source="x = [" + "1," * 4_000_000 + "]") or json.dumps(nb),
+    "deep JSON": lambda nb: "[" * 9_000_000,
+    "many small objects": lambda nb: '{"nbformat": 4, "cells": [' + "{}," * 6_000_000 + "{}]}",
+}
 
 
 @needs_wall
@@ -105,9 +140,12 @@ HUGE = {"one long list": lambda nb: nb["cells"][2].update(source="x = [" + "1," 
 @pytest.mark.parametrize("name", HUGE)
 def test_a_notebook_that_exhausts_memory_costs_its_student_alone(classroom, name):
     from treekit.classroom.collect import take_in
+
     hand_in(classroom, "bob", **RIGHT)
     nb = read_notebook(classroom.release(A, "ada", f"{A}.ipynb"))
     take_in(classroom, A, "ada", HUGE[name](nb).encode(), 2e9)
     grades = {g["student"]: g for g in grade_assignment(classroom, A, limits=QUICK, progress=False, sandbox=WALL)}
     assert points(grades["bob"])["tally-tests"] == 3 and points(grades["ada"])["tally-tests"] == 0
-    assert len(grades["ada"]["errors"]) >= 1 or any(c["why"] == "ended" for e in grades["ada"]["exercises"] for c in e["criteria"])
+    assert len(grades["ada"]["errors"]) >= 1 or any(
+        c["why"] == "ended" for e in grades["ada"]["exercises"] for c in e["criteria"]
+    )

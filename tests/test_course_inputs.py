@@ -1,4 +1,5 @@
 "What teachers and students really have: rosters of spreadsheets, cells of Jupyter, many hands on one sheet."
+
 import subprocess, sys
 
 import pytest
@@ -12,13 +13,21 @@ from treekit.config import UsageError
 
 NAMES = "id,name\r\n001,김철수\r\n002,이영희\r\n"
 ROSTERS = {  # content, what `course check` says of it
-    "UTF-8": (NAMES.encode(), "2 students"), "a byte order mark": (NAMES.encode("utf-8-sig"), "2 students"),
-    "CP949": (NAMES.encode("cp949"), "2 students, read as cp949"), "UTF-16": (NAMES.encode("utf-16"), "2 students, read as utf-16"),
+    "UTF-8": (NAMES.encode(), "2 students"),
+    "a byte order mark": (NAMES.encode("utf-8-sig"), "2 students"),
+    "CP949": (NAMES.encode("cp949"), "2 students, read as cp949"),
+    "UTF-16": (NAMES.encode("utf-16"), "2 students, read as utf-16"),
     "UTF-16 without a mark": (NAMES.encode("utf-16-le"), "2 students, read as utf-16-le"),
     "big-endian without a mark": (NAMES.encode("utf-16-be"), "2 students, read as utf-16-be"),
     "semicolons": (NAMES.replace(",", ";").encode(), "2 students, separated by semicolons"),
-    "tabs in UTF-16, as Excel's Unicode text": (NAMES.replace(",", "\t").encode("utf-16"), "2 students, read as utf-16, separated by tabs"),
-    "Excel's first line, and quotes": (b'sep=;\r\n"ID";"Name"\r\n"001";"Kim; Lee"\r\n002;\r\n', "2 students, separated by semicolons"),
+    "tabs in UTF-16, as Excel's Unicode text": (
+        NAMES.replace(",", "\t").encode("utf-16"),
+        "2 students, read as utf-16, separated by tabs",
+    ),
+    "Excel's first line, and quotes": (
+        b'sep=;\r\n"ID";"Name"\r\n"001";"Kim; Lee"\r\n002;\r\n',
+        "2 students, separated by semicolons",
+    ),
     "CP1252": ("id,name\n001,Müller\n002,José\n".encode("cp1252"), "2 students, read as cp1252"),
     "empty lines and short rows": (b"\nid,name\n\n001\n,\n002,Lee,more\n\n", "2 students"),
     "old line ends of a Mac": (b"id,name\r001,Kim\r002,Lee\r", "2 students"),
@@ -33,16 +42,25 @@ def test_rosters_are_read_as_spreadsheets_save_them(tmp_path, name):
     assert next(course_checks(CourseFolder(tmp_path, tmp_path))).detail == said
 
 
-@pytest.mark.parametrize("content, said", [
-    (b"\xff\xfe\x00", ""), (b"name\nKim\n", "'name'"), (b"", "no student"), (b"id,name\n", "no student"),
-    (b"First name,ID number\nKim,001\n", "its first line is 'First name,ID number'"), (b"id|name\n001|Kim\n", r"'id\|name'"),
-    (b"<html><table><tr><td>id", "'<html>"),
-    (b"PK\x03\x04\x14\x00 of a spreadsheet", "'PK"),
-    (b"id,name\n001,Kim\n001,Lee\n", "the id 001 twice"),
-    (b'id,name\n001,"Kim\n002,Lee\n', "unexpected end of data")])
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b"\xff\xfe\x00", ""),
+        (b"name\nKim\n", "'name'"),
+        (b"", "no student"),
+        (b"id,name\n", "no student"),
+        (b"First name,ID number\nKim,001\n", "its first line is 'First name,ID number'"),
+        (b"id|name\n001|Kim\n", r"'id\|name'"),
+        (b"<html><table><tr><td>id", "'<html>"),
+        (b"PK\x03\x04\x14\x00 of a spreadsheet", "'PK"),
+        (b"id,name\n001,Kim\n001,Lee\n", "the id 001 twice"),
+        (b'id,name\n001,"Kim\n002,Lee\n', "unexpected end of data"),
+    ],
+)
 def test_a_roster_that_cannot_be_read_is_one_line(tmp_path, content, said):
     (tmp_path / "roster.csv").write_bytes(content)
-    with pytest.raises(UsageError, match=r"^roster.csv:? [^\n]*" + said + r"[^\n]*$"): CourseFolder(tmp_path, tmp_path).students()
+    with pytest.raises(UsageError, match=r"^roster.csv:? [^\n]*" + said + r"[^\n]*$"):
+        CourseFolder(tmp_path, tmp_path).students()
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
@@ -52,20 +70,32 @@ def test_settings_are_read_in_the_same_encodings(tmp_path, encoding):
 
 
 CELLS = {  # cell -> error; `x` is 1 afterwards where there is none
-    "files = !ls\nx = 1": "", "len?\nx = 1": "", "x = 1\n?len": "", "x = 1; display(x)": "",
+    "files = !ls\nx = 1": "",
+    "len?\nx = 1": "",
+    "x = 1\n?len": "",
+    "x = 1; display(x)": "",
     "get_ipython().run_line_magic('matplotlib', 'inline')\nx = 1": "",
     "import asyncio\nawait asyncio.sleep(0)\nx = 1": "",
-    "%time x = 1": "", "%%time\nx = 1": "", "%matplotlib inline\nx = 1": "",
-    "!pip install x\nx = 1": "", "if True:\n    %time y = 2\n    x = 1": "",
-    "%%bash\nrm -r x": "", "p = %pwd\nx = 1": "", "len??\nx = 1": "",
-    "async def f(): return 1\nx = await f()": "", "import asyncio\nx, = await asyncio.gather(asyncio.sleep(0, 1))": "",
-    "x = 1\nx =": "SyntaxError (line 2)", "%time 1 / 0": "ZeroDivisionError (line 1)", "x = 1\nawait 3": "TypeError (line 2)",
+    "%time x = 1": "",
+    "%%time\nx = 1": "",
+    "%matplotlib inline\nx = 1": "",
+    "!pip install x\nx = 1": "",
+    "if True:\n    %time y = 2\n    x = 1": "",
+    "%%bash\nrm -r x": "",
+    "p = %pwd\nx = 1": "",
+    "len??\nx = 1": "",
+    "async def f(): return 1\nx = await f()": "",
+    "import asyncio\nx, = await asyncio.gather(asyncio.sleep(0, 1))": "",
+    "x = 1\nx =": "SyntaxError (line 2)",
+    "%time 1 / 0": "ZeroDivisionError (line 1)",
+    "x = 1\nawait 3": "TypeError (line 2)",
 }
 
 
 @pytest.mark.parametrize("source", CELLS)
 def test_cells_run_as_in_jupyter(source):
     from treekit.classroom import worker
+
     space = worker.notebook_namespace()
     assert run_cell(source, space, "<a>", 5) == CELLS[source] and (CELLS[source] or "bash" in source or space["x"] == 1)
 
@@ -78,17 +108,21 @@ def test_marks_of_twelve_at_once_lose_no_row(tmp_path):
     text = dict(id="text", title="", by_hand=True, points=None, of=2, criteria=[], text="a")
     for s in students:
         c.save("grades", "1_a", s, dict(student=s, exercises=[text]))
-    code = ("import sys; from pathlib import Path; from treekit.classroom.course import CourseFolder\n"
-            "from treekit.classroom.marking import mark_text; print('ready', flush=True); input()\n"
-            f"mark_text(CourseFolder(Path({str(tmp_path)!r}), Path('.')), '1_a', sys.argv[1], 'text', 1)")
+    code = (
+        "import sys; from pathlib import Path; from treekit.classroom.course import CourseFolder\n"
+        "from treekit.classroom.marking import mark_text; print('ready', flush=True); input()\n"
+        f"mark_text(CourseFolder(Path({str(tmp_path)!r}), Path('.')), '1_a', sys.argv[1], 'text', 1)"
+    )
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     running = [subprocess.Popen([sys.executable, "-c", code, s], **pipes) for s in students]
-    for p in running: p.stdout.readline()
+    for p in running:
+        p.stdout.readline()
     for p in running:
         p.stdin.write("\n")
         p.stdin.flush()
     assert [p.wait(60) for p in running] == [0] * 12
-    for p in running: p.communicate()
+    for p in running:
+        p.communicate()
     assert {s for s, _ in sheet_rows(c, "1_a")} == set(students)
 
 

@@ -1,4 +1,5 @@
 "Course material: headers, hints and messages of the assignments, sample answers, index, and what students must not get."
+
 import contextlib, copy, importlib.util, io, json, re
 
 import pytest
@@ -26,7 +27,11 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
         ("evaluate-tests", ("value / max(1, len(questions))", "value"), "sums, not means"),
     ],
     "2_syntax_trees": [
-        ("below-tests", ('entry["id"] for entry in tokens if', 'entry["id"] - 1 for entry in tokens if'), "not its position"),
+        (
+            "below-tests",
+            ('entry["id"] for entry in tokens if', 'entry["id"] - 1 for entry in tokens if'),
+            "not its position",
+        ),
         ("subtree-tests", "only direct dependents", "indirect dependents"),
         ("phrase-tests", "punctuation stays", "punctuation at the end"),
         ("phrases-tests", ('["relation"].split(":")[0] not in', '["relation"] not in'), "subtype of aux"),
@@ -35,13 +40,24 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
     ],
     "3_evidence": [
         ("kept-tests", "what hangs below a skipped node is lost", "moves up"),
-        ("bottom-tests", ('entry["phrase"], lower)', 'entry["phrase"], [])'), "don't depend on the children's evidence"),
-        ("cover-tests", ("spaced(option) in spaced(answer)", "spaced(option).strip() in spaced(answer)"), "whole words"),
+        (
+            "bottom-tests",
+            ('entry["phrase"], lower)', 'entry["phrase"], [])'),
+            "don't depend on the children's evidence",
+        ),
+        (
+            "cover-tests",
+            ("spaced(option) in spaced(answer)", "spaced(option).strip() in spaced(answer)"),
+            "whole words",
+        ),
         ("calls-tests", ('if entry["children"]: rows.append(', "rows.append("), "makes no call for queries"),
         ("bill-tests", ("/ 1_000_000", ""), "per million tokens"),
         (
             "path-tests",
-            ('max((rank[earlier] for earlier in entry["after"]), default=0)', 'sum(rank[earlier] for earlier in entry["after"])'),
+            (
+                'max((rank[earlier] for earlier in entry["after"]), default=0)',
+                'sum(rank[earlier] for earlier in entry["after"])',
+            ),
             "not the sum",
         ),
         ("finish-tests", "as many workers as one likes", "only `workers` calls"),
@@ -55,7 +71,11 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
         ("grow-tests", "never up again", "wasn't answered again"),
     ],
     "5_risk_and_uct": [
-        ("likelihoods-tests", ("sum(counts.values()) + len(counts)", "sum(counts.values())"), "number of different words is missing"),
+        (
+            "likelihoods-tests",
+            ("sum(counts.values()) + len(counts)", "sum(counts.values())"),
+            "number of different words is missing",
+        ),
         ("value-tests", "a sum for a mean", "a mean, not a sum"),
         ("choose-tests", "the first without a visit", "highest value, not the first"),
         ("back-tests", "means that don't count visits", "weighted by visits"),
@@ -79,10 +99,18 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
         ("step-tests", "the first mark counts", "not the first"),
         ("walk-tests", "the last one first", "a queue"),
         ("whole-tests", ('ids[title, tree[goal]["text"]] for', "goal for"), "not of nodes"),
-        ("share-tests", ("[both / len(set(found)) if found", "[both / len(set(gold)) if found"), "precision comes first|0.5, 0.25"),
+        (
+            "share-tests",
+            ("[both / len(set(found)) if found", "[both / len(set(gold)) if found"),
+            "precision comes first|0.5, 0.25",
+        ),
     ],
     "8_reproduction": [
-        ("verdict-tests", ('if direction == "less": direction, low, high = "more", -high, -low', ""), "contradicted, not supported"),
+        (
+            "verdict-tests",
+            ('if direction == "less": direction, low, high = "more", -high, -low', ""),
+            "contradicted, not supported",
+        ),
         ("tests-tests", "one side of the coin", "one-sided"),
         ("power-tests", "equal ones are tossed, too", "is u >= 1 - loss worse"),
         ("interval-tests", "means of one difference", "not one difference"),
@@ -95,28 +123,45 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
 
 def change(name, mistake):
     "What a mistake replaces in the solution, and by what."
-    return next((old, new) for what, old, new, _ in MISTAKES[name] if what == mistake) if isinstance(mistake, str) else mistake
+    return (
+        next((old, new) for what, old, new, _ in MISTAKES[name] if what == mistake)
+        if isinstance(mistake, str)
+        else mistake
+    )
 
 
-WRONG = {name: [(exercise, *change(name, mistake), said) for exercise, mistake, said in rows] for name, rows in TOLD.items()}
+WRONG = {
+    name: [(exercise, *change(name, mistake), said) for exercise, mistake, said in rows] for name, rows in TOLD.items()
+}
 
 
-def source(name): return read_notebook(FOLDER / f"{name}.ipynb")
+def source(name):
+    return read_notebook(FOLDER / f"{name}.ipynb")
 
 
 def rows_of(text, columns):
     "Rows of the Markdown tables with this number of columns, without heads."
-    rows = [[cell.strip() for cell in line.strip().strip("|").split(" | ")] for line in text.splitlines() if line.startswith("| ")]
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    ]
     return [row for row in rows if len(row) == columns]
 
 
 def derived_hours(nb):
     "Time by the rule of the teacher's guide: four minutes per line of the solution, reading, ten minutes per point of the open question."
     lines = words = 0
-    for c in stripped(nb)["cells"]: words += len(cell_source(c).split()) if c["cell_type"] == "markdown" else 0
+    for c in stripped(nb)["cells"]:
+        words += len(cell_source(c).split()) if c["cell_type"] == "markdown" else 0
     for c in nb["cells"]:
         if c["cell_type"] == "code" and marks(c).get("solution"):
-            lines += sum(bool(row.strip()) for name, text in regions(cell_source(c)) if name == "SOLUTION" for row in text.split("\n"))
+            lines += sum(
+                bool(row.strip())
+                for name, text in regions(cell_source(c))
+                if name == "SOLUTION"
+                for row in text.split("\n")
+            )
     return (4 * lines + words / 100 + 10 * sum(e.points for e in exercises(nb) if e.by_hand)) / 60
 
 
@@ -126,7 +171,8 @@ def test_the_header_says_what_the_metadata_say(name):
     head, listed = cell_source(nb["cells"][0]), exercises(nb)
     assert 3 <= len(re.findall(r"^- [a-z]", head.split("**Learning objectives.**")[1].split("| | |")[0], re.M)) <= 5
     facts, points = dict(rows_of(head.split("| exercise | points |")[0], 2)), {}
-    for e in listed: points[e.title] = points.get(e.title, 0) + e.points
+    for e in listed:
+        points[e.title] = points.get(e.title, 0) + e.points
     assert {title: float(n) for title, n in rows_of(head.split("| exercise | points |")[1], 2)} == points
     total, hand = sum(e.points for e in listed), sum(e.points for e in listed if e.by_hand)
     assert facts["Points"] == f"{total:g}: {total - hand:g} by automatic tests, {hand:g} for the open question"
@@ -141,24 +187,36 @@ def test_each_exercise_has_a_hint_and_a_message(name):
     "A hint before each solution, and no bare assertion in the visible tests. Optional parts are marked as ungraded."
     cells = source(name)["cells"]
     for before, c in zip(cells, cells[1:]):
-        if marks(c).get("solution"): assert "<details><summary>Hint: " in cell_source(before), marks(c)["grade_id"]
+        if marks(c).get("solution"):
+            assert "<details><summary>Hint: " in cell_source(before), marks(c)["grade_id"]
         if marks(c).get("grade") and c["cell_type"] == "code":
             shown = cell_source(c).split("### BEGIN HIDDEN")[0].replace("\\\n", " ")
-            bare = [line for line in shown.splitlines() if line.startswith("assert ") and not re.search(r"""[^\w=,(\[] ?f?".+"$""", line)]
+            bare = [
+                line
+                for line in shown.splitlines()
+                if line.startswith("assert ") and not re.search(r"""[^\w=,(\[] ?f?".+"$""", line)
+            ]
             assert shown.count("assert ") >= 2 and not bare, (marks(c)["grade_id"], bare)
     text = "\n".join(cell_source(c) for c in cells if c["cell_type"] == "markdown")
-    assert text.count("<details>") == text.count("</details>") and "**Optional, ungraded.**" in text and "tretch" not in text
+    assert (
+        text.count("<details>") == text.count("</details>")
+        and "**Optional, ungraded.**" in text
+        and "tretch" not in text
+    )
 
 
 def run(cells, namespace):
     for c in cells:
-        if c["cell_type"] == "code" and not marks(c).get("grade"): exec(cell_source(c), namespace)
+        if c["cell_type"] == "code" and not marks(c).get("grade"):
+            exec(cell_source(c), namespace)
 
 
 def complaint(cell, namespace):
     "Message of the visible tests of a grade cell; empty: all of them pass."
-    try: exec(cell_source(cell).split("### BEGIN HIDDEN")[0], namespace)
-    except AssertionError as e: return str(e) or "an assertion without a message"
+    try:
+        exec(cell_source(cell).split("### BEGIN HIDDEN")[0], namespace)
+    except AssertionError as e:
+        return str(e) or "an assertion without a message"
     return ""
 
 
@@ -167,12 +225,17 @@ def complaint_about(part, namespace, old, new):
     changed = copy.deepcopy(part)
     changed[0]["source"] = cell_source(changed[0]).replace(old, new)
     for c in changed:
-        with contextlib.suppress(Exception): run([c], namespace)  # a cell that shows results may fail, as a student's would
-    try: return complaint(part[-1], namespace)
-    finally: run(part, namespace)
+        with contextlib.suppress(Exception):
+            run([c], namespace)  # a cell that shows results may fail, as a student's would
+    try:
+        return complaint(part[-1], namespace)
+    finally:
+        run(part, namespace)
 
 
-@pytest.mark.parametrize("name", [pytest.param(a, marks=pytest.mark.long if a[0] in QUICK else pytest.mark.slow) for a in ASSIGNMENTS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(a, marks=pytest.mark.long if a[0] in QUICK else pytest.mark.slow) for a in ASSIGNMENTS]
+)
 def test_a_wrong_solution_gets_a_message_that_names_the_mistake(name):
     cells, namespace, told, passed = source(name)["cells"], {"__name__": "__main__"}, {}, {}
     wrong = {exercise: rest for exercise, *rest in WRONG[name]}
@@ -181,10 +244,15 @@ def test_a_wrong_solution_gets_a_message_that_names_the_mistake(name):
     with use_corpus(corpus), contextlib.redirect_stdout(io.StringIO()):
         for end, c in enumerate(cells):
             run([c], namespace)
-            if (exercise := marks(c).get("grade_id")) not in wrong: continue
+            if (exercise := marks(c).get("grade_id")) not in wrong:
+                continue
             old, new, _ = wrong[exercise]
-            start = max(i for i, earlier in enumerate(cells[:end]) if marks(earlier).get("solution") and old in cell_source(earlier))
-            told[exercise] = complaint_about(cells[start:end + 1], namespace, old, new)
+            start = max(
+                i
+                for i, earlier in enumerate(cells[:end])
+                if marks(earlier).get("solution") and old in cell_source(earlier)
+            )
+            told[exercise] = complaint_about(cells[start : end + 1], namespace, old, new)
             passed[exercise] = complaint(c, namespace)
     assert {e: said for e, said in told.items() if not re.search(wrong[e][2], said)} == {}
     assert passed == dict.fromkeys(wrong, "")  # the solutions pass
@@ -200,7 +268,8 @@ def test_sample_answers_are_graded_and_stay_with_the_teacher(name):
     assert len(levels) == 3 and levels[0] == f"{of:g}"
     handed, needles = json.dumps(stripped(nb)), needles_of(nb, course_settings(name).given)
     for sentence in re.split(r"(?<=[.;])\s", cell_source(samples)):
-        if len(sentence.split()) < 8: continue
+        if len(sentence.split()) < 8:
+            continue
         assert sentence not in handed
         assert leaks_in(("Consider: " + sentence).encode(), needles, name), sentence
 
@@ -213,7 +282,13 @@ def test_ordinary_words_may_be_used_and_lines_still_may_not():
         needles = needles_of(nb, course_settings(name).given)
         assert leaks_in(b"Every passage has a value, and the first answer of a child is evidence.", needles, name) == []
         solutions = [c for c in nb["cells"] if c["cell_type"] == "code" and marks(c).get("solution")]
-        code = [line for c in solutions for region, text in regions(cell_source(c)) if region == "SOLUTION" for line in text.split("\n")]
+        code = [
+            line
+            for c in solutions
+            for region, text in regions(cell_source(c))
+            if region == "SOLUTION"
+            for line in text.split("\n")
+        ]
         worth = [line for line in code if len(re.findall(r"[A-Za-z_]{3,}", line)) > 3]
         lines += len(worth)
         missed += [line for line in worth if not leaks_in(line.encode(), needles, name)]
@@ -239,12 +314,15 @@ def test_the_index_has_each_assignment_with_its_numbers():
 def test_the_teachers_guide_is_not_handed_out():
     "Neither a wheel nor a working folder has it; it names every assignment and each command that exists."
     from treekit.cli.course import course_command
+
     spec = importlib.util.spec_from_file_location("treekit_setup", package_dir().parent / "setup.py")
     setup = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(setup)
     guides = [p for p in FOLDER.iterdir() if teachers_only(p.name)]
     assert [p.name for p in guides] == ["teachers_guide.ipynb"]
-    assert not [name for names in (setup.shipped(), laid_files(package_dir().parent)) for name in names if teachers_only(name)]
+    assert not [
+        name for names in (setup.shipped(), laid_files(package_dir().parent)) for name in names if teachers_only(name)
+    ]
     text = "\n".join(cell_source(c) for c in read_notebook(guides[0])["cells"])
     assert all(name in text for name in ASSIGNMENTS)
     assert set(re.findall(r"treekit course ([a-z-]+)", text)) == set(course_command.commands)
@@ -256,14 +334,23 @@ def test_an_interrupted_call_of_the_practice_model_ends(monkeypatch):
     from types import SimpleNamespace
     from treekit.classroom.practice import PracticeModel
     from treekit.classroom.worker import TooSlow, time_limit
+
     model, said = PracticeModel.__new__(PracticeModel), []
+
     async def complete(request):
-        try: await asyncio.sleep(0 if request == "quick" else 30)
-        except asyncio.CancelledError: said.append("cancelled")
+        try:
+            await asyncio.sleep(0 if request == "quick" else 30)
+        except asyncio.CancelledError:
+            said.append("cancelled")
         return [SimpleNamespace(text=request, tokens_in=1, tokens_out=1)]
+
     model.client, model.call_log = SimpleNamespace(complete=complete), []
     before = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(TooSlow), time_limit(0.2): model.reply("slow")
+    with pytest.raises(TooSlow), time_limit(0.2):
+        model.reply("slow")
     signal.signal(signal.SIGALRM, before)
-    async def in_a_notebook(): return model.reply("quick")
+
+    async def in_a_notebook():
+        return model.reply("quick")
+
     assert model.reply("quick") == asyncio.run(in_a_notebook()) == "quick" and said == ["cancelled"]

@@ -1,4 +1,5 @@
 "The teacher's path: a sample course from init to export, due dates, manual grades, and the columns of grade books."
+
 import csv, io, json, shutil, time
 from pathlib import Path
 
@@ -20,15 +21,28 @@ from treekit.cli.course import course_command
 from treekit.config import UsageError
 
 A = "1_word_counts"
-TEXT = ("The most frequent word of my corpus is the. It is in all passages, so it doesn't help a search: each passage gets the same score, "
-        "and the order of the others is not changed by it.")
+TEXT = (
+    "The most frequent word of my corpus is the. It is in all passages, so it doesn't help a search: each passage gets the same score, "
+    "and the order of the others is not changed by it."
+)
 DUE = "[due]\n1_word_counts = 2026-12-04T23:59:00+01:00\n[late]\ngrace_minutes = 15\npercent_per_day = 10\ndays = 3\n"
 
 
 def grade_record(student, attempt, read=None):
-    rows = [dict(id="counts-tests", title="Count words", by_hand=False, points=3.0, of=4.0, criteria=[]),
-            dict(id="frequent", title="Your corpus", by_hand=True, points=read, of=2.0, criteria=[], text=TEXT)]
-    return dict(student=student, assignment=A, attempt=attempt, exercises=rows, errors={}, missing=[], wall="namespaces", seconds=1.0)
+    rows = [
+        dict(id="counts-tests", title="Count words", by_hand=False, points=3.0, of=4.0, criteria=[]),
+        dict(id="frequent", title="Your corpus", by_hand=True, points=read, of=2.0, criteria=[], text=TEXT),
+    ]
+    return dict(
+        student=student,
+        assignment=A,
+        attempt=attempt,
+        exercises=rows,
+        errors={},
+        missing=[],
+        wall="namespaces",
+        seconds=1.0,
+    )
 
 
 @pytest.fixture
@@ -41,53 +55,78 @@ def graded(tmp_path):
     return c
 
 
-def rows_of(text): return list(csv.reader(io.StringIO(text)))
+def rows_of(text):
+    return list(csv.reader(io.StringIO(text)))
 
 
 def test_late_submissions_lose_points_and_an_extension_gives_them_back(graded):
-    for s in graded.students(): mark_text(graded, A, s, "frequent", 2)
+    for s in graded.students():
+        mark_text(graded, A, s, "frequent", 2)
     header, first, second = export_rows(graded, A)
     assert header[-2:] == ["late hours", "deducted percent"]
     assert first[2:5] == [5.0, 6.0, 0] and first[-2:] == [0, 0]
     assert second[2:5] == [4.0, 6.0, 0] and second[-2:] == [26.0, 20.0]  # the second day has begun
     from treekit.classroom.feedback import write_feedback
+
     pages = write_feedback(graded, A, "Word counts")
-    assert "26 hours after the due date: 20 percent" in pages[1].read_text() and "after the due date" not in pages[0].read_text()
-    with open(graded.folder / "settings.toml", "a") as f: f.write("[extensions.student02]\n1_word_counts = 2026-12-08T23:59:00+01:00\n")
+    assert (
+        "26 hours after the due date: 20 percent" in pages[1].read_text()
+        and "after the due date" not in pages[0].read_text()
+    )
+    with open(graded.folder / "settings.toml", "a") as f:
+        f.write("[extensions.student02]\n1_word_counts = 2026-12-08T23:59:00+01:00\n")
     assert export_rows(graded, A)[2][2] == 5.0
 
 
-@pytest.mark.parametrize("text, said", [
-    ("[due]\n1_word_counts = 2026-12-04T23:59:00\n", "isn't a time with a zone"), ("[due]\n1_word_counts = \"Friday\"\n", "isn't a time"),
-    ("[late]\npercent_per_day = nan\n", "isn't a number"), ("[late]\nhours = 3\n", "no setting of"), ("title = 3\n", "title"),
-    ("[due\n", "settings.toml"),
-])
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[due]\n1_word_counts = 2026-12-04T23:59:00\n", "isn't a time with a zone"),
+        ('[due]\n1_word_counts = "Friday"\n', "isn't a time"),
+        ("[late]\npercent_per_day = nan\n", "isn't a number"),
+        ("[late]\nhours = 3\n", "no setting of"),
+        ("title = 3\n", "title"),
+        ("[due\n", "settings.toml"),
+    ],
+)
 def test_wrong_settings_are_named(graded, text, said):
     (graded.folder / "settings.toml").write_text(text)
-    with pytest.raises(UsageError, match=said): deadline_settings(graded)
+    with pytest.raises(UsageError, match=said):
+        deadline_settings(graded)
 
 
 def test_manual_grades_are_validated(graded):
     c, sheet = graded, graded.private("by_hand", f"{A}.csv")
     assert write_sheet(c, A) == 2 and sheet.read_text().count("frequent") == 2 and sheet.stat().st_mode & 0o077 == 0
-    sheet.write_text("student,exercise,points,remark\nstudent01,frequent,1.5,\"=which, word?\"\nstudent02,frequent,,look again\n")
+    sheet.write_text(
+        'student,exercise,points,remark\nstudent01,frequent,1.5,"=which, word?"\nstudent02,frequent,,look again\n'
+    )
     assert write_sheet(c, A) == 1  # what was entered stays, also a remark without points
     assert [(t.points, t.remark) for t in open_texts(c, A)] == [(1.5, "=which, word?"), (None, "look again")]
-    for wrong, said in (("student02,frequent,2.5,", "2.5 points, but the exercise has 2"),
-                        ("student09,frequent,1,", "student09, frequent.*roster"),
-                        ("student02,frequnt,1,", "no exercise to be graded manually"), ("student02,frequent,two,", "'two' isn't a number"),
-                        ("student02,frequent,1,\nstudent02,frequent,2,", "there twice")):
+    for wrong, said in (
+        ("student02,frequent,2.5,", "2.5 points, but the exercise has 2"),
+        ("student09,frequent,1,", "student09, frequent.*roster"),
+        ("student02,frequnt,1,", "no exercise to be graded manually"),
+        ("student02,frequent,two,", "'two' isn't a number"),
+        ("student02,frequent,1,\nstudent02,frequent,2,", "there twice"),
+    ):
         sheet.write_text(f"student,exercise,points,remark\n{wrong}\n")
-        with pytest.raises(UsageError, match=said): check_marks(c, A)
+        with pytest.raises(UsageError, match=said):
+            check_marks(c, A)
     sheet.write_text("student,exercise,points,remark\nstudent01,frequent,,\n")
     c.save("grades", A, "student01", grade_record("student01", "20261204T220000Z-000-abcdef", 0))  # nothing was written
     assert [t.points for t in open_texts(c, A)] == [0, None]
     c.save("grades", A, "student02", grade_record("student02", "20261206T005900Z-000-abcdef", 0))
     assert write_sheet(c, A) == 0 and "student02" not in sheet.read_text(), "a later attempt may have a text"
     sheet.unlink()
-    for given, said in ((("student01", "frequent", 2.1), "isn't from 0 to 2"), (("student01", "frequent", float("nan")), "isn't from 0"),
-                        (("student01", "frequnt", 1), "did you mean"), (("studnt01", "frequent", 1), "did you mean")):
-        with pytest.raises(UsageError, match=said): mark_text(c, A, *given)
+    for given, said in (
+        (("student01", "frequent", 2.1), "isn't from 0 to 2"),
+        (("student01", "frequent", float("nan")), "isn't from 0"),
+        (("student01", "frequnt", 1), "did you mean"),
+        (("studnt01", "frequent", 1), "did you mean"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            mark_text(c, A, *given)
     assert mark_text(c, A, "student01", "frequent", 1, "fine").of == 2 and sheet.read_text().count("\n") == 2
 
 
@@ -102,27 +141,40 @@ def run(*words, at=".", code=0):
 def test_the_sample_course_from_init_to_export(tmp_path):
     folder = tmp_path / "course"
     assert "treekit course check" in run("init", folder) and folder.stat().st_mode & 0o077 == 0
-    with pytest.raises(UsageError, match="isn't empty"): run("init", folder)
-    checks = dict(line.partition(":")[0].split(maxsplit=1)[::-1] for line in run("check", "--sandbox", WALL, at=folder).splitlines())
+    with pytest.raises(UsageError, match="isn't empty"):
+        run("init", folder)
+    checks = dict(
+        line.partition(":")[0].split(maxsplit=1)[::-1]
+        for line in run("check", "--sandbox", WALL, at=folder).splitlines()
+    )
     assert {*checks.values()} == {"ok"} and {A, "2_exact_match", "sandbox", "permissions"} <= set(checks)
     c = CourseFolder(folder)
     assert "2 folders" in run("release", A, at=folder)
     assert "1 folder in" in run("release", A, "--student", "student01", at=folder)
     nb = solved(read_notebook(c.source(A)))
     for cell in nb["cells"]:
-        if cell["cell_type"] == "markdown" and "nbgrader" in cell["metadata"]: cell["source"] = TEXT
+        if cell["cell_type"] == "markdown" and "nbgrader" in cell["metadata"]:
+            cell["source"] = TEXT
     (tmp_path / "inbox").mkdir()
-    for s in c.students(): (tmp_path / "inbox" / f"{s}.ipynb").write_text(json.dumps(nb))
+    for s in c.students():
+        (tmp_path / "inbox" / f"{s}.ipynb").write_text(json.dumps(nb))
     assert "2 new" in run("collect", A, tmp_path / "inbox", "--received", "2026-01-04T23:00+01:00", at=folder)
     assert c.attempts(A, "student01")[0].name.startswith("20260104T220000Z")
     made = run("grade", A, "--sandbox", WALL, "--seconds", 1, at=folder)
     assert "2 graded" in made and any(f"sandbox: {name}" in made for name in SANDBOXES)
     assert "2 to be read" in run("mark", A, "--sheet", at=folder) and TEXT in run("mark", A, "--texts", at=folder)
-    for s in c.students(): run("mark", A, "--student", s, "--exercise", "frequent", "--points", 2, "--remark", "right", at=folder)
+    for s in c.students():
+        run("mark", A, "--student", s, "--exercise", "frequent", "--points", 2, "--remark", "right", at=folder)
     assert "0 to be read" in run("mark", A, at=folder)
-    assert "2 pages" in run("feedback", A, at=folder) and "6 of 6" in Path(folder, "feedback", A, "student01.html").read_text()
+    assert (
+        "2 pages" in run("feedback", A, at=folder)
+        and "6 of 6" in Path(folder, "feedback", A, "student01.html").read_text()
+    )
     run("export", A, "--out", tmp_path / "grades.csv", at=folder)
-    assert rows_of((tmp_path / "grades.csv").read_text())[1][2] == "6.0" and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
+    assert (
+        rows_of((tmp_path / "grades.csv").read_text())[1][2] == "6.0"
+        and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
+    )
     assert run("status", A, at=folder).count("graded") == 2
 
 
@@ -134,10 +186,13 @@ def test_check_names_what_is_wrong(tmp_path):
     (c.folder / "settings.toml").write_text("[due]\n1_word_count = 2026-12-04T23:59:00+01:00\n")
     source = json.loads(c.source(A).read_text())
     for cell in source["cells"]:
-        cell["source"] = "".join(cell["source"]).replace("    return table", "    import time\n    time.sleep(2)\n    return table")
+        cell["source"] = "".join(cell["source"]).replace(
+            "    return table", "    import time\n    time.sleep(2)\n    return table"
+        )
     c.source(A).write_text(json.dumps(source))
     from treekit.classroom.course_check import course_checks
     from treekit.classroom.sandbox import Limits
+
     found = {x.what: x for x in course_checks(c, [A], WALL, Limits(call=0.5))}
     assert "chmod 700" in found["permissions"].detail and "[due] 1_word_count" in found["settings.toml"].detail
     assert "the solution loses points: counts-tests" in found[A].detail
@@ -148,17 +203,22 @@ def test_check_names_what_is_wrong(tmp_path):
 def test_a_misspelled_assignment_or_student_is_named(tmp_path, command):
     c = create_course(tmp_path / "course")
     more = [tmp_path] if command == "collect" else []
-    with pytest.raises(UsageError, match=f"did you mean '{A}'"): run(command, "1_wordcounts", *more, at=c.folder)
-    with pytest.raises(UsageError, match="is an assignment of the kit.*--sources"): run(command, "1_retrieval", *more, at=c.folder)
+    with pytest.raises(UsageError, match=f"did you mean '{A}'"):
+        run(command, "1_wordcounts", *more, at=c.folder)
+    with pytest.raises(UsageError, match="is an assignment of the kit.*--sources"):
+        run(command, "1_retrieval", *more, at=c.folder)
     if command in ("grade", "release"):
-        with pytest.raises(UsageError, match="did you mean 'student01'"): run(command, A, "--student", "studnt01", at=c.folder)
+        with pytest.raises(UsageError, match="did you mean 'student01'"):
+            run(command, A, "--student", "studnt01", at=c.folder)
     assert not list(c.folder.glob("submitted/*")) and not list(c.folder.glob("release/*"))
 
 
 def test_steps_without_submissions_say_what_comes_before(tmp_path):
     c = create_course(tmp_path / "course", kit=True)
     at = dict(at=c.folder)
-    assert "run `treekit course collect 1_retrieval INBOX` first" in run("grade", "1_retrieval", "--sandbox", WALL or "plain", **at)
+    assert "run `treekit course collect 1_retrieval INBOX` first" in run(
+        "grade", "1_retrieval", "--sandbox", WALL or "plain", **at
+    )
     assert "run `treekit course grade 1_retrieval` first" in run("feedback", "1_retrieval", **at)
     assert "nothing is graded yet" in run("mark", "1_retrieval", **at)
     assert len(deadline_settings(c).due) == 8
@@ -175,11 +235,18 @@ def test_the_summary_of_grading_names_what_was_not_read_or_did_not_end(tmp_path)
     hand_in(c, "bob", **RIGHT | dict(twice="import os\ndef twice(number): os._exit(1)"))
     take_in(c, "9_counting", "cyd", b"{", 1e9)
     words = "--course", c.folder, "grade", "9_counting", "--sources", c.sources, "--sandbox", WALL
-    def grade(): return CliRunner().invoke(course_command, [*map(str, words)]).stdout.splitlines()
+
+    def grade():
+        return CliRunner().invoke(course_command, [*map(str, words)]).stdout.splitlines()
+
     lines = grade()
     assert lines[0] == "3 graded, 0 graded before, 2 without a submission"
-    assert lines[2:] == ["bob: ended: twice-tests", lines[3]] and lines[3].startswith("cyd: not read: submission: not a notebook")
-    assert [(t.student, t.points) for t in open_texts(c, "9_counting")] == [("ada", 0), ("bob", None), ("cyd", 0)], "untouched: no points"
+    assert lines[2:] == ["bob: ended: twice-tests", lines[3]] and lines[3].startswith(
+        "cyd: not read: submission: not a notebook"
+    )
+    assert [(t.student, t.points) for t in open_texts(c, "9_counting")] == [("ada", 0), ("bob", None), ("cyd", 0)], (
+        "untouched: no points"
+    )
     assert grade()[0] == "0 graded, 3 graded before, 2 without a submission"
 
 

@@ -1,6 +1,7 @@
 """A term: thirty students and the eight assignments, from release to export, with the time of each step.
 
 COURSE_STUDENTS=N takes another number of students. CPU time is the measure on a machine that is busy otherwise."""
+
 import json, os, subprocess, sys, time
 from random import Random
 
@@ -30,9 +31,12 @@ def cpu_seconds():
 def handed_in(released, solution, wrong):
     "A student's notebook: the solution, or the solution with a mistake in each cell."
     for c in released["cells"]:
-        if (name := marks(c).get("grade_id")) not in solution: continue
-        if c["cell_type"] != "code": c["source"] = "The passages with rare words are found first."
-        else: c["source"] = changed(solution[name], Random(f"{name} {wrong}")) if wrong else solution[name]
+        if (name := marks(c).get("grade_id")) not in solution:
+            continue
+        if c["cell_type"] != "code":
+            c["source"] = "The passages with rare words are found first."
+        else:
+            c["source"] = changed(solution[name], Random(f"{name} {wrong}")) if wrong else solution[name]
     return released
 
 
@@ -45,10 +49,12 @@ def test_a_term(tmp_path, assignment):
     rows = [f"s{n:02},Student {n}" for n in range(STUDENTS)]
     (c.folder / "roster.csv").write_text("\n".join(["id,name", *rows]))
     jobs = os.cpu_count() or 1
+
     def step(name):
         nonlocal began, used
         took[name], began = round(time.monotonic() - began, 1), time.monotonic()
         cpu[name], used = round(cpu_seconds() - used, 1), cpu_seconds()
+
     prepare_worlds(c, assignment, jobs=jobs, progress=False)
     step("corpora")
     assert len(release_assignment(c, assignment, jobs=jobs, progress=False)) == STUDENTS
@@ -67,7 +73,8 @@ def test_a_term(tmp_path, assignment):
     for n, s in enumerate(c.students()):
         lost = {e["id"]: e["points"] for e in grades[s]["exercises"] if not e["by_hand"] and e["points"] != e["of"]}
         assert n % 3 or not lost, (s, lost, grades[s]["errors"])  # a right solution has all points, on any corpus
-    for t in open_texts(c, assignment): mark_text(c, assignment, t.student, t.exercise, t.of)
+    for t in open_texts(c, assignment):
+        mark_text(c, assignment, t.student, t.exercise, t.of)
     step("mark")
     assert len(write_feedback(c, assignment, course_settings(assignment).title)) == STUDENTS
     step("feedback")
@@ -81,15 +88,24 @@ def test_a_term(tmp_path, assignment):
 @pytest.mark.parametrize("assignment", ASSIGNMENTS)
 def test_the_order_of_sets_changes_no_corpus_and_no_answer_key(tmp_path, assignment):
     "Python orders sets by hashes of strings, which differ in each process: a key must not depend on them."
-    code = ("import sys; from pathlib import Path; from treekit.classroom.course import CourseFolder; "
-            "from treekit.classroom.release import made_for; c = CourseFolder(Path(sys.argv[1])); "
-            f"print([repr(made_for(c, {assignment!r}, s)[1:]) for s in ('s0', 's1', 's2')])")
+    code = (
+        "import sys; from pathlib import Path; from treekit.classroom.course import CourseFolder; "
+        "from treekit.classroom.release import made_for; c = CourseFolder(Path(sys.argv[1])); "
+        f"print([repr(made_for(c, {assignment!r}, s)[1:]) for s in ('s0', 's1', 's2')])"
+    )
     made = []
     for seed in ("1", "2"):  # each makes its own corpora
         folder = tmp_path / seed
         folder.mkdir()
         (folder / "roster.csv").write_text("id\ns0\ns1\ns2\n")
         CourseFolder(folder).private("secret").write_text("the same secret")
-        made.append(subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True,
-                                   env=os.environ | dict(PYTHONHASHSEED=seed)).stdout)
+        made.append(
+            subprocess.run(
+                [sys.executable, "-c", code, folder],
+                capture_output=True,
+                text=True,
+                check=True,
+                env=os.environ | dict(PYTHONHASHSEED=seed),
+            ).stdout
+        )
     assert made[0] == made[1]

@@ -1,4 +1,5 @@
 "Damaged stores: a bad row is skipped and named, and a bad file is one line."
+
 import asyncio, sqlite3
 
 import pytest
@@ -34,9 +35,18 @@ def change(path, sql, *values):
     db.close()
 
 
-BAD = {"no JSON": "{", "no text": '{"text":3}', "a list": "[]", "a number": "3", "null": None, "bytes": b"\xff\xfe",
-       "an unknown field": '{"text":"x","colour":"red"}', "logprobs": '{"text":"x","logprobs":[["a"]]}',
-       "infinite": '{"text":"x","logprobs":[["a",1e999]]}', "counts": '{"text":"x","tokens_in":-5}'}
+BAD = {
+    "no JSON": "{",
+    "no text": '{"text":3}',
+    "a list": "[]",
+    "a number": "3",
+    "null": None,
+    "bytes": b"\xff\xfe",
+    "an unknown field": '{"text":"x","colour":"red"}',
+    "logprobs": '{"text":"x","logprobs":[["a"]]}',
+    "infinite": '{"text":"x","logprobs":[["a",1e999]]}',
+    "counts": '{"text":"x","tokens_in":-5}',
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -48,7 +58,8 @@ def test_a_bad_row_is_skipped_and_named(tmp_path, name, capfd):
     with Store(path) as store:
         assert set(store.calls(ks)) == set(ks) - {ks[2]}
         packed = store.pack(tmp_path / "tape.treekit")
-    with Store.replay(packed) as tape: assert set(tape.calls(ks)) == set(ks) - {ks[2]}
+    with Store.replay(packed) as tape:
+        assert set(tape.calls(ks)) == set(ks) - {ks[2]}
     said = capfd.readouterr().err
     assert "calls" in said and ks[2][:12] in said and "asked again" in said and "Traceback" not in said
 
@@ -57,14 +68,18 @@ def test_a_bad_row_is_skipped_and_named(tmp_path, name, capfd):
 def test_a_bad_reply_is_asked_again_and_replaced(server, tmp_path, name):
     "No endless wait for a call that is there and can't be read: it is made once more, and then it is cached."
     path = tmp_path / "s.sqlite"
+
     def go():
         async def main():
             stored = chat(path, server.url)
-            try: return await asyncio.wait_for(stored.complete(asked(question="Where?")), 20)
+            try:
+                return await asyncio.wait_for(stored.complete(asked(question="Where?")), 20)
             finally:
                 await stored.close()
                 stored.store.close()
+
         return asyncio.run(main())
+
     [first] = go()
     change(path, "UPDATE calls SET completion = ?", BAD[name])
     assert go()[0].text == first.text and server.count == 2
@@ -86,11 +101,13 @@ def test_a_bad_row_of_another_table_is_left_out(tmp_path, capfd):
 def damaged(path, how):
     "Damage a store's file; the middle page of its calls is found by a text in it."
     whole = bytearray(path.read_bytes())
-    if how == "truncated": whole = whole[:int(len(whole) * .7) // 4096 * 4096]
-    elif how == "cut inside a page": whole = whole[:int(len(whole) * .7) + 777]
+    if how == "truncated":
+        whole = whole[: int(len(whole) * 0.7) // 4096 * 4096]
+    elif how == "cut inside a page":
+        whole = whole[: int(len(whole) * 0.7) + 777]
     else:
         at = whole.find(b"reply 200 ") // 4096 * 4096
-        whole[at:at + 4096] = bytes(4096) if how == "zeros" else b"\xa5" * 4096
+        whole[at : at + 4096] = bytes(4096) if how == "zeros" else b"\xa5" * 4096
     path.write_bytes(whole)
 
 
@@ -100,10 +117,14 @@ def test_a_damaged_file_is_one_clear_line(tmp_path, how):
     ks = fill(path)
     change(path, "DELETE FROM about")
     damaged(path, how)
+
     def use():
-        with Store(path) as store: return store.calls(ks)
+        with Store(path) as store:
+            return store.calls(ks)
+
     for act in (use, lambda: Store.replay(path)):
-        with pytest.raises(UsageError, match="is damaged.* move it away, or put a backup in its place") as e: act()
+        with pytest.raises(UsageError, match="is damaged.* move it away, or put a backup in its place") as e:
+            act()
         assert "\n" not in str(e.value)
 
 

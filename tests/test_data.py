@@ -1,4 +1,5 @@
 """Loading: every format, wrong files, samples, corpora, exemplars; on the real files beside the clone where there are some."""
+
 import json
 
 import pytest
@@ -21,6 +22,7 @@ def put(tmp_path):
             "\n".join(r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8"
         )
         return tmp_path / name
+
     write.folder = tmp_path
     return write
 
@@ -28,27 +30,71 @@ def put(tmp_path):
 # -- formats (made up; the shapes are the datasets')
 
 SHAPES = {
-    "hotpotqa": {"_id": "h", "question": "Q?", "answer": "Venn", "type": "bridge", "level": "hard", "supporting_facts": [["A &amp; B", 1]],
-                 "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]]},
-    "2wiki": {"_id": "w", "question": "Q?", "answer": "Venn", "type": "bridge_comparison", "supporting_facts": [["A", 0]],
-              "evidences": [["A", "father", "Venn"]], "context": [["A", ["Venn."]]]},
-    "musique": {"id": "3hop1__1_2_3", "question": "Q?", "answer": "Venn", "answer_aliases": ["O. Venn"], "answerable": True,
-                "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
-                "question_decomposition": [{"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0},
-                                           {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None}]},
-    "ambigdocs": {"question": "Q?", "disambig_entity": ["Osk (town)", "Osk (ship)"], "gold_answers": ["12", "1931"],
-                  "wrong_answers": ["13"],
-                  "documents": [{"text": "Osk has 12.", "type": "correct", "answer": "12"},
-                                {"text": "Noise.", "type": "noise", "answer": "unknown"}]},
-    "asqa": {"ambiguous_question": "Q?",
-             "qa_pairs": [{"context": "No context provided", "question": "Q, the town?", "short_answers": ["12", "twelve"],
-                           "wikipage": "Osk"}],
-             "wikipages": [{"title": "Osk", "url": "u"}],
-             "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}]},
+    "hotpotqa": {
+        "_id": "h",
+        "question": "Q?",
+        "answer": "Venn",
+        "type": "bridge",
+        "level": "hard",
+        "supporting_facts": [["A &amp; B", 1]],
+        "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]],
+    },
+    "2wiki": {
+        "_id": "w",
+        "question": "Q?",
+        "answer": "Venn",
+        "type": "bridge_comparison",
+        "supporting_facts": [["A", 0]],
+        "evidences": [["A", "father", "Venn"]],
+        "context": [["A", ["Venn."]]],
+    },
+    "musique": {
+        "id": "3hop1__1_2_3",
+        "question": "Q?",
+        "answer": "Venn",
+        "answer_aliases": ["O. Venn"],
+        "answerable": True,
+        "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
+        "question_decomposition": [
+            {"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0},
+            {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None},
+        ],
+    },
+    "ambigdocs": {
+        "question": "Q?",
+        "disambig_entity": ["Osk (town)", "Osk (ship)"],
+        "gold_answers": ["12", "1931"],
+        "wrong_answers": ["13"],
+        "documents": [
+            {"text": "Osk has 12.", "type": "correct", "answer": "12"},
+            {"text": "Noise.", "type": "noise", "answer": "unknown"},
+        ],
+    },
+    "asqa": {
+        "ambiguous_question": "Q?",
+        "qa_pairs": [
+            {
+                "context": "No context provided",
+                "question": "Q, the town?",
+                "short_answers": ["12", "twelve"],
+                "wikipage": "Osk",
+            }
+        ],
+        "wikipages": [{"title": "Osk", "url": "u"}],
+        "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}],
+    },
     "qampari": {"id": "1__simple__dev", "question": "Q?", "answers": [["A", "Aa"], ["B"]], "answer": "A, B"},
     "eli5": {"question": "Why?", "question_ctx": "", "answer": "Because.", "claims": ["One.", "Two.", "Three."]},
-    "strategyqa": {"qid": "s", "term": "Osk", "description": "town", "question": "Is it?", "answer": False, "facts": ["f"],
-                   "decomposition": ["d?", "Is #1?"], "evidence": []},
+    "strategyqa": {
+        "qid": "s",
+        "term": "Osk",
+        "description": "town",
+        "question": "Is it?",
+        "answer": False,
+        "facts": ["f"],
+        "decomposition": ["d?", "Is #1?"],
+        "evidence": [],
+    },
 }
 
 
@@ -57,7 +103,7 @@ SHAPES = {
 def test_original_formats(put, name, as_list):
     row = SHAPES[name]
     put(f"{name}.json" if as_list else f"{name}.dev.jsonl", json.dumps([row]) if as_list else row)
-    q, = load(name, put.folder)
+    (q,) = load(name, put.folder)
     assert q.dataset == name and q.id and q.question == row.get("question", "Q?")
     if name == "hotpotqa":
         assert q.paragraphs[0].title == "A & B"
@@ -65,7 +111,8 @@ def test_original_formats(put, name, as_list):
         assert q.facts == (("A & B", 1),)
         assert q.supporting == (q.paragraphs[0].id,)
         assert q.paragraphs[0].text[slice(*q.meta["sent_ends"][q.paragraphs[0].id])].strip() == "Two Venn."
-    if name == "2wiki": assert q.triples == (("A", "father", "Venn"),) and q.hops == 4
+    if name == "2wiki":
+        assert q.triples == (("A", "father", "Venn"),) and q.hops == 4
     if name == "musique":
         assert q.answers == ("Venn", "O. Venn")
         assert q.type == "3hop1"
@@ -74,10 +121,14 @@ def test_original_formats(put, name, as_list):
         assert q.meta["variant"] == "ramdocs"
         assert [p.wikipage for p in q.qa_pairs] == ["Osk (town)", "Osk (ship)"]
         assert len(q.supporting) == 1
-    if name == "asqa": assert q.qa_pairs[0].answers == ("12", "twelve") and q.long_answers == ("Osk has 12.",) and q.supporting
-    if name == "qampari": assert q.answer_groups == (("A", "Aa"), ("B",)) and q.answers == ("A", "B")
-    if name == "eli5": assert q.claims == ("One.", "Two.", "Three.") and q.long_answers == ("Because.",)
-    if name == "strategyqa": assert q.answers == ("no",) and q.hops == 2
+    if name == "asqa":
+        assert q.qa_pairs[0].answers == ("12", "twelve") and q.long_answers == ("Osk has 12.",) and q.supporting
+    if name == "qampari":
+        assert q.answer_groups == (("A", "Aa"), ("B",)) and q.answers == ("A", "B")
+    if name == "eli5":
+        assert q.claims == ("One.", "Two.", "Three.") and q.long_answers == ("Because.",)
+    if name == "strategyqa":
+        assert q.answers == ("no",) and q.hops == 2
 
 
 def test_asqa_file_holds_its_splits(put):
@@ -85,14 +136,20 @@ def test_asqa_file_holds_its_splits(put):
     assert [q.id for q in load("asqa", put.folder)] == ["2", "3"]
     assert [q.id for q in Files(put.folder).solved("asqa")] == ["1"]
     put("ASQA.json", json.dumps([SHAPES["asqa"] | dict(sample_id="2")]))
-    with pytest.raises(UsageError, match="no train questions of 'asqa'"): Files(put.folder).solved("asqa")
+    with pytest.raises(UsageError, match="no train questions of 'asqa'"):
+        Files(put.folder).solved("asqa")
 
 
 def test_ambigdocs_own_format(put):
-    documents = [{"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
-                 {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"}]
-    put("ambigdocs_dev.json", json.dumps([{"qid": 7, "ambiguous_entity": "Osk", "question": "Q?", "documents": documents}]))
-    q, = load("ambigdocs", put.folder)
+    documents = [
+        {"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
+        {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"},
+    ]
+    put(
+        "ambigdocs_dev.json",
+        json.dumps([{"qid": 7, "ambiguous_entity": "Osk", "question": "Q?", "documents": documents}]),
+    )
+    (q,) = load("ambigdocs", put.folder)
     assert q.id == "ambigdocs-7" and q.answers == ("12", "1931") and len(q.supporting) == 2
 
 
@@ -100,30 +157,41 @@ def test_korquad(put):
     asked = {"id": "k", "question": "누가 고치나?", "answers": [{"text": "오토", "answer_start": 0}]}
     page = {"title": "시_계", "paragraphs": [{"context": "오토가 시계를 고친다.", "qas": [asked]}]}
     put("KorQuAD_v1.0_dev.json", json.dumps({"version": "v", "data": [page]}))
-    q, = load("korquad", put.folder)
+    (q,) = load("korquad", put.folder)
     assert q.lang == "ko" and q.answers == ("오토",) and q.paragraphs[0].title == "시 계"
 
 
 # -- wrong files
 
-@pytest.mark.parametrize("rows, message", [
-    ([{**GOOD, "answers": {"a": "Otto"}}], "line 1: field 'answers' should be a string or a list of strings, not an object"),
-    ([GOOD, GOOD], "line 2: field 'id' is 'a', which line 1 has already"),
-    ([GOOD, "", {"id": "b", "question": "", "answers": ["x"]}], "line 3: field 'question' is empty"),
-    ([{"id": "b", "answers": ["x"]}], "line 1: field 'question' is missing"),
-    ([{"id": "b", "question": "Q?", "answers": []}], "line 1: field 'answers' is empty"),
-    ([{"id": "b", "question": "Q?", "answers": [""]}], "line 1: field 'answers' is empty"),
-    ([{"id": "b", "question": "Q?", "answers": [None]}], "field 'answers[0]' should be a string or a list of strings, not null"),
-    ([{"id": 3.5, "question": "Q?", "answers": ["x"]}], "field 'id' should be a string"),
-    ([GOOD, '{"id": "b", "question"'], "line 2: not JSON"),
-    ([GOOD, "[1, 2]"], "line 2: the record should be an object, not a list"),
-    ([{**GOOD, "paragraphs": [{"id": "p", "title": "t"}]}], "field 'paragraphs[0].text' is missing"),
-    ([{**GOOD, "hops": "two"}], "field 'hops' should be a whole number, not a string"),
-    ([], "no questions in it"),
-])
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        (
+            [{**GOOD, "answers": {"a": "Otto"}}],
+            "line 1: field 'answers' should be a string or a list of strings, not an object",
+        ),
+        ([GOOD, GOOD], "line 2: field 'id' is 'a', which line 1 has already"),
+        ([GOOD, "", {"id": "b", "question": "", "answers": ["x"]}], "line 3: field 'question' is empty"),
+        ([{"id": "b", "answers": ["x"]}], "line 1: field 'question' is missing"),
+        ([{"id": "b", "question": "Q?", "answers": []}], "line 1: field 'answers' is empty"),
+        ([{"id": "b", "question": "Q?", "answers": [""]}], "line 1: field 'answers' is empty"),
+        (
+            [{"id": "b", "question": "Q?", "answers": [None]}],
+            "field 'answers[0]' should be a string or a list of strings, not null",
+        ),
+        ([{"id": 3.5, "question": "Q?", "answers": ["x"]}], "field 'id' should be a string"),
+        ([GOOD, '{"id": "b", "question"'], "line 2: not JSON"),
+        ([GOOD, "[1, 2]"], "line 2: the record should be an object, not a list"),
+        ([{**GOOD, "paragraphs": [{"id": "p", "title": "t"}]}], "field 'paragraphs[0].text' is missing"),
+        ([{**GOOD, "hops": "two"}], "field 'hops' should be a whole number, not a string"),
+        ([], "no questions in it"),
+    ],
+)
 def test_malformed_files(put, rows, message):
     put("toy.dev.jsonl", *rows)
-    with pytest.raises(DataError) as e: load("toy", put.folder)
+    with pytest.raises(DataError) as e:
+        load("toy", put.folder)
     assert "toy.dev.jsonl" in str(e.value) and message in str(e.value)
     assert str(put.folder) not in str(e.value) and "\n" not in str(e.value)
 
@@ -135,13 +203,16 @@ def test_any_field_may_be_missing_or_wrong(put, name):
         for value in (None, 3, "x", [], [3], {}, [[]], [{}]):
             row = {**SHAPES[name], field: value}
             put(f"{name}.dev.jsonl", row)
-            try: load(name, put.folder)
-            except UsageError as e: assert "\n" not in str(e)
+            try:
+                load(name, put.folder)
+            except UsageError as e:
+                assert "\n" not in str(e)
 
 
 def test_not_utf8(put):
     (put.folder / "toy.dev.jsonl").write_bytes(b'{"id": "\xff"}')
-    with pytest.raises(DataError, match="not UTF-8"): load("toy", put.folder)
+    with pytest.raises(DataError, match="not UTF-8"):
+        load("toy", put.folder)
 
 
 def test_a_bom_and_blank_lines_are_fine(put):
@@ -163,31 +234,43 @@ def test_what_does_not_exist(put):
 
 
 def test_two_files_that_fit(put):
-    for part in ("distractor", "fullwiki"): put(f"hotpot_dev_{part}_v1.json", json.dumps([SHAPES["hotpotqa"]]))
-    with pytest.raises(UsageError, match="name one file instead"): load("hotpotqa", put.folder)
+    for part in ("distractor", "fullwiki"):
+        put(f"hotpot_dev_{part}_v1.json", json.dumps([SHAPES["hotpotqa"]]))
+    with pytest.raises(UsageError, match="name one file instead"):
+        load("hotpotqa", put.folder)
     assert len(load("hotpotqa", put.folder / "hotpot_dev_fullwiki_v1.json")) == 1
 
 
 def test_hub_without_a_network(monkeypatch):
     hf = pytest.importorskip("datasets")
-    def refuse(*_, **__): raise ConnectionError("no network")
+
+    def refuse(*_, **__):
+        raise ConnectionError("no network")
+
     monkeypatch.setattr(hf, "load_dataset", refuse)
-    with pytest.raises(UsageError, match="--data DIR"): load("hotpotqa", "hub")
-    with pytest.raises(UsageError, match="no dataset on the hub"): load("hotpot", "hub")
+    with pytest.raises(UsageError, match="--data DIR"):
+        load("hotpotqa", "hub")
+    with pytest.raises(UsageError, match="no dataset on the hub"):
+        load("hotpot", "hub")
 
 
 def test_exemplars_from_the_hub_read_the_beginning_of_a_split_only(monkeypatch):
     hf, read = pytest.importorskip("datasets"), []
+
     def rows(split):
         for i in range(167_454):
             read.append((split, i))
             yield {**SHAPES["2wiki"], "_id": f"w{i}", "question": f"Q{i}?"}
+
     def fetch(repo, config, streaming=False):
         assert streaming
         return {split: rows(split) for split in ("train", "validation")}
+
     monkeypatch.setattr(hf, "load_dataset", fetch)
     found = exemplars("2wiki", "hub", k=3, seed=1)
-    assert len({q.id for q in found}) == 3 and found == exemplars("2wiki", "hub", k=3, seed=1) != exemplars("2wiki", "hub", k=3, seed=2)
+    assert len({q.id for q in found}) == 3 and found == exemplars("2wiki", "hub", k=3, seed=1) != exemplars(
+        "2wiki", "hub", k=3, seed=2
+    )
     assert {split for split, _ in read} == {"train"} and max(i for _, i in read) < 1000
 
 
@@ -206,7 +289,11 @@ LONG = {
 
 def test_chainrags_records_bring_their_own_pools(put):
     for file in ("musique.jsonl", "hotpotqa.jsonl", "2wikimqa.jsonl"):
-        put(file, LONG, {**LONG, "_id": "lb2", "input": "Where is fog?", "context": "One text without pages.\nIt ends here."})
+        put(
+            file,
+            LONG,
+            {**LONG, "_id": "lb2", "input": "Where is fog?", "context": "One text without pages.\nIt ends here."},
+        )
     assert datasets(put.folder, "dev") == ["hotpotqa", "musique", "2wiki"]
     for name in ("musique", "hotpotqa", "2wiki"):
         first, second = load(name, put.folder)
@@ -223,7 +310,9 @@ def test_a_long_page_is_cut_between_sentences(put):
     page = " ".join(f"Sentence number {i} has seven words." for i in range(60))
     put("musique.jsonl", {**LONG, "context": f"Passage 1:\nA page\n{page}\n{'word ' * 150}"})
     chunks = load("musique", put.folder)[0].paragraphs
-    assert " ".join(p.text for p in chunks).split() == f"{page} {'word ' * 150}".split() and {p.title for p in chunks} == {"A page"}
+    assert " ".join(p.text for p in chunks).split() == f"{page} {'word ' * 150}".split() and {
+        p.title for p in chunks
+    } == {"A page"}
     assert [len(p.text.split()) for p in chunks] == [96, 96, 96, 72, 150]
     assert all(p.text.endswith("words.") for p in chunks[:-1])
 
@@ -243,11 +332,13 @@ def test_a_long_page_is_cut_between_sentences(put):
 )
 def test_a_bad_record_of_chainrag_is_said_in_one_line(put, change, said):
     put("musique.jsonl", LONG, {**LONG, **change, "_id": "lb2"})
-    with pytest.raises(DataError, match="^musique.jsonl, line 2: ") as e: load("musique", put.folder)
+    with pytest.raises(DataError, match="^musique.jsonl, line 2: ") as e:
+        load("musique", put.folder)
     assert said in str(e.value)
 
 
 # -- samples
+
 
 def test_samples_do_not_depend_on_the_files_order(put):
     rows = [{**GOOD, "id": str(i)} for i in range(50)]
@@ -264,16 +355,20 @@ def test_a_very_long_question(put):
 
 def test_questions_are_frozen():
     q = Question("a", "d", "Q?")
-    with pytest.raises(AttributeError): q.question = "other"
+    with pytest.raises(AttributeError):
+        q.question = "other"
     assert hash(q) == hash(Question("a", "d", "Q?", meta={"x": []}))
 
 
 # -- corpora and exemplars
 
+
 def test_corpora(put):
     path = put("x_corpus.jsonl", {"id": "p", "title": "Osk", "text": "A town."}, "", {"text": "It rained."})
     first, second = read_corpus(path)
-    assert first == Passage("p", "Osk", "A town.") and first.contents == "Osk\nA town." and second.contents == "It rained."
+    assert (
+        first == Passage("p", "Osk", "A town.") and first.contents == "Osk\nA town." and second.contents == "It rained."
+    )
     assert second.id == list(read_corpus(path))[1].id
     for rows, message in (
         ([{"title": "Osk"}], "line 1: field 'text' is missing"),
@@ -283,7 +378,8 @@ def test_corpora(put):
     ):
         with pytest.raises(UsageError, match=message):
             list(read_corpus(put("bad.jsonl", *rows)))
-    with pytest.raises(UsageError, match="no file at '.*/nowhere.jsonl'"): list(read_corpus(put.folder / "nowhere.jsonl"))
+    with pytest.raises(UsageError, match="no file at '.*/nowhere.jsonl'"):
+        list(read_corpus(put.folder / "nowhere.jsonl"))
 
 
 def test_exemplars_come_from_the_training_side(put):
@@ -292,13 +388,23 @@ def test_exemplars_come_from_the_training_side(put):
     found = exemplars("musique", put.folder, k=3)
     assert found == exemplars("musique", put.folder, k=3) and SHAPES["musique"]["id"] not in {q.id for q in found}
     assert found[0].id not in {q.id for q in exemplars("musique", put.folder, k=3, exclude=[found[0].id])}
-    with pytest.raises(UsageError, match="fewer than k=9"): exemplars("musique", put.folder, k=9)
+    with pytest.raises(UsageError, match="fewer than k=9"):
+        exemplars("musique", put.folder, k=9)
 
 
 # -- the real files
 
 SIZES = dict(
-    real=dict(hotpotqa=375, musique=135, ambigdocs=339, asqa=681, qampari=670, eli5=662, strategyqa=148, musique_questions=1626)
+    real=dict(
+        hotpotqa=375,
+        musique=135,
+        ambigdocs=339,
+        asqa=681,
+        qampari=670,
+        eli5=662,
+        strategyqa=148,
+        musique_questions=1626,
+    )
     | {"2wiki": 471, "2wiki_hippo": 273},
     twin={name: 40 for name in CORPORA},
 )
@@ -319,7 +425,8 @@ def test_a_folder_of_questions(source):
 
 
 @real
-def test_the_real_passages_of_asqa(): assert len(load_corpus("asqa", REAL)) == 9572
+def test_the_real_passages_of_asqa():
+    assert len(load_corpus("asqa", REAL)) == 9572
 
 
 @real
@@ -354,6 +461,7 @@ def test_exemplars_are_none_of_the_questions(source):
 def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
     from treekit.experiments import resources
     from treekit.synthetic.generate import SyntheticWiki
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     drafted = SyntheticWiki(0, 400).dataset("musique", 6)
     for _ in range(2):  # the second time from disk
@@ -368,7 +476,8 @@ def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
 
 def test_2wikis_own_file_names_are_found(put):
     "Its archive has train.json, dev.json and test.json; no other data set reads them."
-    for split in ("dev", "train"): put(f"{split}.json", json.dumps([SHAPES["2wiki"] | {"_id": split}]))
+    for split in ("dev", "train"):
+        put(f"{split}.json", json.dumps([SHAPES["2wiki"] | {"_id": split}]))
     assert datasets(str(put.folder)) == ["2wiki"]
     assert [load("2wiki", str(put.folder), split)[0].id for split in ("dev", "train")] == ["dev", "train"]
     put("2wikimultihopqa_dev.json", json.dumps([SHAPES["2wiki"] | {"_id": "named"}]))

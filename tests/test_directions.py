@@ -1,4 +1,5 @@
 "What is better in a column, more or less: every metric of a committed table has its line, and bold follows it."
+
 import csv
 from pathlib import Path
 
@@ -12,7 +13,8 @@ COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "
 
 
 def read(path):
-    with open(path, encoding="utf-8", newline="") as f: return list(csv.DictReader(f))
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
 
 
 def comparisons():
@@ -20,27 +22,53 @@ def comparisons():
     number = lambda text: float(text) if text else None
     for path in sorted((ROOT / "figures/offline").glob("*/*.csv")):
         rows = read(path)
-        if not rows or not COMPARED <= set(rows[0]): continue
-        yield f"{path.parent.name}/{path.stem}", [r | {k: number(r[k]) for k in ("published", "reproduced", "low", "high")} for r in rows]
+        if not rows or not COMPARED <= set(rows[0]):
+            continue
+        yield (
+            f"{path.parent.name}/{path.stem}",
+            [r | {k: number(r[k]) for k in ("published", "reproduced", "low", "high")} for r in rows],
+        )
 
 
 def marked(name, value="reproduced"):
     "The cells that the page of a committed table shows in bold: (method, metric)."
     rows = dict(comparisons())[name]
-    return {(method, metric) for (_, method, _, metric), mark in best_cells(rows, CellScores(), value).items() if mark == "best"}
+    return {
+        (method, metric)
+        for (_, method, _, metric), mark in best_cells(rows, CellScores(), value).items()
+        if mark == "best"
+    }
 
 
 def row(method, metric, value, group="g", **more):
-    return dict(group=group, method=method, dataset="d", metric=metric, reproduced=value, low=None, high=None, published=value) | more
+    return (
+        dict(
+            group=group,
+            method=method,
+            dataset="d",
+            metric=metric,
+            reproduced=value,
+            low=None,
+            high=None,
+            published=value,
+        )
+        | more
+    )
 
 
 def test_every_metric_of_a_table_has_a_direction():
     from treekit.scoring.metrics import METRIC_DIRECTIONS
+
     tables = dict(comparisons())
     assert len(tables) > 40
     shown = {r["metric"]: name for name, rows in tables.items() for r in rows}
-    printed = {r["metric"]: p.name for p in sorted((ROOT / "data/papers").glob("*/*.csv"))
-               if p.stem not in ("claims", "ablations") for r in read(p) if r.get("metric")}
+    printed = {
+        r["metric"]: p.name
+        for p in sorted((ROOT / "data/papers").glob("*/*.csv"))
+        if p.stem not in ("claims", "ablations")
+        for r in read(p)
+        if r.get("metric")
+    }
     assert {m: at for m, at in (printed | shown).items() if m not in METRIC_DIRECTIONS} == {}
     assert set(METRIC_DIRECTIONS.values()) == {"higher", "lower", "none"}
 
@@ -75,8 +103,13 @@ def test_rows_are_ordered_by_what_is_better():
     "In the order of a table's rows, too, a low rate of collapse is good."
     from treekit.figures.cells import TableCell
     from treekit.figures.claims_page import row_order
+
     column = "d", "COL-RATE"
     printed = {column: {"a": 1.0, "b": 5.0, "c": 100.0}}
-    ours = {column: {m: TableCell("g", m, *column, None, v, v, v, 10, "m") for m, v in (("a", 2.0), ("b", 3.0), ("c", 90.0))}}
+    ours = {
+        column: {
+            m: TableCell("g", m, *column, None, v, v, v, 10, "m") for m, v in (("a", 2.0), ("b", 3.0), ("c", 90.0))
+        }
+    }
     found = row_order(printed, ours, paper="rdr2", artefact="table4", group="g", model="m")
     assert found.printed == found.ours == ("a", "b", "c") and found.tau == 1.0

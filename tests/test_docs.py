@@ -1,5 +1,6 @@
 """The documentation: every setting, command and method is in it, tutorials work as written, and built pages have no dead link, need no
 network, and are found by their terms."""
+
 import json, os, posixpath, re, shutil, subprocess, sys
 from dataclasses import fields
 from pathlib import Path
@@ -44,11 +45,15 @@ def test_every_setting_has_a_meaning():
     blocks = re.findall(r"((?:^#.*\n)+)((?:^\w+ *=.*\n)+)", ini, re.M)
     named = {key for _, lines in blocks for key in re.findall(r"^(\w+) *=", lines, re.M)}
     plain = {"seed", "max_tokens", "temperature"}  # the name says it
-    assert [f.name for f in fields(Profile) if f.name not in {"name", *named, *plain} and not (said.get(f.name) or meant)] == []
+    assert [
+        f.name for f in fields(Profile) if f.name not in {"name", *named, *plain} and not (said.get(f.name) or meant)
+    ] == []
 
 
 def test_every_method_has_its_parameters():
-    listed = set(re.findall(r"^\{show_doc\} (\S+)$", (DOCS / "reference/method_parameters.md").read_text(encoding="utf-8"), re.M))
+    listed = set(
+        re.findall(r"^\{show_doc\} (\S+)$", (DOCS / "reference/method_parameters.md").read_text(encoding="utf-8"), re.M)
+    )
     assert {f"{c.__module__}.{c.__name__}" for c in classes() if hasattr(c, "__dataclass_fields__")} - listed == set()
 
 
@@ -64,7 +69,9 @@ def test_commands_in_the_prose_exist():
                 if name is None:
                     wrong.append((page.name, line))
                 else:
-                    wrong += [(page.name, line, o) for o in re.findall(r"(?<=\s)--[a-z][\w-]*", line) if o not in known[name]]
+                    wrong += [
+                        (page.name, line, o) for o in re.findall(r"(?<=\s)--[a-z][\w-]*", line) if o not in known[name]
+                    ]
     assert wrong == []
 
 
@@ -79,7 +86,11 @@ def test_settings_in_the_prose_exist():
 # --- tutorials
 def test_expected_outputs_are_compared():
     page = "```console\n$ a\none … three\n…\nlast 3.5 s\n$ b\n```\n<!-- run\nhidden\n-->\n"
-    assert [(c, e) for c, e, _ in tutorials.steps(page)] == [("a", "one … three\n…\nlast 3.5 s\n"), ("b", ""), ("hidden", None)]
+    assert [(c, e) for c, e, _ in tutorials.steps(page)] == [
+        ("a", "one … three\n…\nlast 3.5 s\n"),
+        ("b", ""),
+        ("hidden", None),
+    ]
     shown = tutorials.pattern("one … three\n…\nlast 3.5 s\n")
     assert shown.fullmatch("one two three\nx\ny\nlast 12.25 s\n") and not shown.fullmatch("one two three\nlast\n")
     assert not tutorials.pattern("5 calls\n").fullmatch("6 calls\n")
@@ -89,6 +100,7 @@ def test_expected_outputs_are_compared():
 @pytest.mark.parametrize("name", tutorials.NAMES)
 def test_a_tutorial_works_as_written(name, tmp_path):
     from openai_server import Server
+
     (folder := tmp_path / "work").mkdir()
     with Server() as server:
         made = tutorials.run(name, folder, MOCK_ENDPOINT=server.url)
@@ -102,7 +114,17 @@ def built(tmp_path_factory):
         return Path(given)
     pytest.importorskip("myst_nb", reason="treekit-rag[docs] isn't installed")
     out = tmp_path_factory.mktemp("docs") / "html"
-    words = ["-W", "--keep-going", "-q", "-c", str(DOCS), "-d", str(out.parent / "doctrees"), str(ROOT / "nbs"), str(out)]
+    words = [
+        "-W",
+        "--keep-going",
+        "-q",
+        "-c",
+        str(DOCS),
+        "-d",
+        str(out.parent / "doctrees"),
+        str(ROOT / "nbs"),
+        str(out),
+    ]
     env = os.environ | {"https_proxy": "http://127.0.0.1:9"}
     done = subprocess.run([sys.executable, "-m", "sphinx", *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr[-4000:]
@@ -112,8 +134,13 @@ def built(tmp_path_factory):
 def read(path):
     "Links, loaded files and anchors of a page."
     from lxml import html
+
     tree = html.parse(str(path))
-    loaded = [*tree.xpath("//img/@src"), *tree.xpath("//script/@src"), *tree.xpath("//link[@rel='stylesheet' or @rel='icon']/@href")]
+    loaded = [
+        *tree.xpath("//img/@src"),
+        *tree.xpath("//script/@src"),
+        *tree.xpath("//link[@rel='stylesheet' or @rel='icon']/@href"),
+    ]
     return tree.xpath("//a/@href"), loaded, {*tree.xpath("//@id"), *tree.xpath("//a/@name")}
 
 
@@ -128,7 +155,9 @@ def test_no_link_is_dead_and_nothing_is_loaded_from_elsewhere(built):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(parts.path))) if parts.path else page
+            path = (
+                posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(parts.path))) if parts.path else page
+            )
             anchor = unquote(parts.fragment)
             if path not in paths or anchor and path in pages and anchor not in pages[path][2]:
                 wrong.append(f"{page}: {link}")
@@ -149,10 +178,16 @@ for (const term of JSON.parse(process.argv[2]))
 console.log(JSON.stringify(found));
 """
 TERMS = {
-    "UCT": "docs/explanation/arise", "routing": "docs/explanation/rdr2", "budget": "docs/howto/budget", "P-SCORE": "docs/reference/metrics",
-    "cassette": "docs/explanation/storage", "verdict": "docs/explanation/verdicts_and_claims",
+    "UCT": "docs/explanation/arise",
+    "routing": "docs/explanation/rdr2",
+    "budget": "docs/howto/budget",
+    "P-SCORE": "docs/reference/metrics",
+    "cassette": "docs/explanation/storage",
+    "verdict": "docs/explanation/verdicts_and_claims",
     "simulated model": "docs/explanation/simulated_model",
-    "settings": "docs/reference/settings", "navigator": "docs/explanation/searchr", "batch": "docs/howto/batch",
+    "settings": "docs/reference/settings",
+    "navigator": "docs/explanation/searchr",
+    "batch": "docs/howto/batch",
 }
 
 
@@ -161,9 +196,16 @@ def test_the_search_puts_a_terms_own_page_first(built):
     "Sphinx's own script, in Node."
     if not (node := shutil.which("node")):
         pytest.skip("no node")
-    done = subprocess.run([node, "-e", SEARCH, str(built), json.dumps(list(TERMS))], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [node, "-e", SEARCH, str(built), json.dumps(list(TERMS))], capture_output=True, text=True, check=True
+    )
     found = json.loads(done.stdout)
     assert {term: found[term][:1] for term in TERMS} == {term: [page] for term, page in TERMS.items()}
     # a page of a paper's names the paper
-    titles = {p: (built / p).read_text(encoding="utf-8") for p in ("17_papers/3_arise/01_mcts.html", "docs/results/rdr2.html")}
-    assert "<title>ARISE: " in titles["17_papers/3_arise/01_mcts.html"] and "<title>RDR²: results" in titles["docs/results/rdr2.html"]
+    titles = {
+        p: (built / p).read_text(encoding="utf-8") for p in ("17_papers/3_arise/01_mcts.html", "docs/results/rdr2.html")
+    }
+    assert (
+        "<title>ARISE: " in titles["17_papers/3_arise/01_mcts.html"]
+        and "<title>RDR²: results" in titles["docs/results/rdr2.html"]
+    )

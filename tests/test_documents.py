@@ -1,5 +1,4 @@
-("Documents with headings: the text form and its inverse, real articles, every markup however broken, chunks and where they came from, a "
- "store that survives kills.")
+"Documents with headings: the text form and its inverse, real articles, every markup however broken, chunks and where they came from, a store that survives kills."
 
 import bz2, itertools, json, os, random, sqlite3, subprocess, sys, threading, time
 from contextlib import closing
@@ -21,8 +20,22 @@ from treekit.synthetic.generate import SyntheticWiki
 
 ARTICLES = ("real:articles_freshwiki", "real:articles_ambigqa_wiki", "twin:articles_freshwiki")
 hard = st.text(max_size=40) | st.sampled_from(
-    ["3: three", "\t4: four\n\t\t5: five", "==A==", "===", "= =", "\\n", "\\", "\\\\n=", "* item", "0: 0", "a\r\nb\x0b\x85c\u2028d",
-     "[ANSWER] 3: x", " ", ""]
+    [
+        "3: three",
+        "\t4: four\n\t\t5: five",
+        "==A==",
+        "===",
+        "= =",
+        "\\n",
+        "\\",
+        "\\\\n=",
+        "* item",
+        "0: 0",
+        "a\r\nb\x0b\x85c\u2028d",
+        "[ANSWER] 3: x",
+        " ",
+        "",
+    ]
 )
 rows = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(("structure", "content")), hard), max_size=30)
 
@@ -33,10 +46,13 @@ rows = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(("structure", "cont
 def test_from_tree_to_text_and_back(title, rows):
     tree = build_tree(title, rows, "d")
     assert from_text(tree.to_text(), "d") == tree
-    assert [n.id for n in tree.nodes] == list(range(len(tree))) and all(tree[c].parent == n.id for n in tree.nodes for c in n.children)
+    assert [n.id for n in tree.nodes] == list(range(len(tree))) and all(
+        tree[c].parent == n.id for n in tree.nodes for c in n.children
+    )
     for n in tree.nodes:
         assert n.type == "structure" or n.text and n.parent is not None
-        if n.type == "structure": assert all(tree[a].type == "structure" for a in tree.ancestors(n.id))
+        if n.type == "structure":
+            assert all(tree[a].type == "structure" for a in tree.ancestors(n.id))
 
 
 @settings(max_examples=100, deadline=None)
@@ -58,19 +74,26 @@ def test_a_part_keeps_its_ids(rows, rng):
 def test_the_introduction_gets_a_heading_as_in_table_12():
     for tree in map(tree_of, itertools.islice(SyntheticWiki(articles=100).articles(), 50)):
         under = add_introduction(tree)
-        assert under[1].text == "Introduction" and [under[i].text for i in under.content(1)] == [tree[i].text for i in tree.content(0)]
+        assert under[1].text == "Introduction" and [under[i].text for i in under.content(1)] == [
+            tree[i].text for i in tree.content(0)
+        ]
         assert under.running[0] == tree.running[0] and add_introduction(under) == under
 
 
 # ---- real articles
 
+
 def articles(name):
     source, file = name.split(":")
-    return [json.loads(line) for line in (folder_of(source, f"{file}.jsonl") / f"{file}.jsonl").read_text().splitlines()]
+    return [
+        json.loads(line) for line in (folder_of(source, f"{file}.jsonl") / f"{file}.jsonl").read_text().splitlines()
+    ]
 
 
-def corrupted(text, rng, share=.1, letters="abcdefghijklmnopqrstuvwxyz "):
-    return "".join(rng.choice((rng.choice(letters), "", c + rng.choice(letters))) if rng.random() < share else c for c in text)
+def corrupted(text, rng, share=0.1, letters="abcdefghijklmnopqrstuvwxyz "):
+    return "".join(
+        rng.choice((rng.choice(letters), "", c + rng.choice(letters))) if rng.random() < share else c for c in text
+    )
 
 
 @pytest.mark.parametrize("name", ARTICLES)
@@ -82,37 +105,42 @@ def test_real_articles_there_and_back(name):
 
 @pytest.mark.parametrize("name", ARTICLES)
 def test_chunks_of_real_articles_are_found_again(name):
-    ("At least 98 % of the chunks go back to the very nodes they were cut from, also with a tenth of their characters changed, lost or "
-     "added.")
+    "At least 98 % of the chunks go back to the very nodes they were cut from, also with a tenth of their characters changed, lost or added."
     trees, rng = [tree_of(r) for r in articles(name)], random.Random(0)
     for change in (lambda text: text, lambda text: corrupted(text, rng)):
         right = [
-            (found := locate(change(c.passage.text), t)) is not None and [t[i].text for i in found.nodes] == [t[i].text for i in c.nodes]
+            (found := locate(change(c.passage.text), t)) is not None
+            and [t[i].text for i in found.nodes] == [t[i].text for i in c.nodes]
             for t in trees
             for c in chunks(t)
         ]
         print(f"\n{name}: {sum(right)} of {len(right)} chunks, {sum(right) / len(right):.2%}")
-        assert sum(right) >= .98 * len(right)
+        assert sum(right) >= 0.98 * len(right)
 
 
 @pytest.mark.parametrize("name", ARTICLES[:2])  # the pages of one world are told in the same sentences
 def test_chunks_of_other_articles_are_in_none(name):
     trees = [tree_of(r) for r in articles(name)]
     cut = [(t, c) for t in trees for c in chunks(t)][::9]
-    found = [locate(c.passage.text, trees[(trees.index(t) + 1) % len(trees)]) for t, c in cut if len(c.passage.text) > 200]
+    found = [
+        locate(c.passage.text, trees[(trees.index(t) + 1) % len(trees)]) for t, c in cut if len(c.passage.text) > 200
+    ]
     print(f"\n{name}: {sum(f is not None for f in found)} of {len(found)} chunks found in a page they are not from")
-    assert sum(f is not None for f in found) <= .01 * len(found)
+    assert sum(f is not None for f in found) <= 0.01 * len(found)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text("ab c", min_size=1, max_size=150), st.text("ab c", min_size=1, max_size=40))
 def test_the_best_window_is_the_best_of_all(text, wanted):
     from rapidfuzz.distance import Levenshtein
+
     at, d = best_window(text, wanted)
     assert (
         d
         == Levenshtein.distance(text[at : at + len(wanted)], wanted)
-        == min(Levenshtein.distance(text[s : s + len(wanted)], wanted) for s in range(max(1, len(text) - len(wanted) + 1)))
+        == min(
+            Levenshtein.distance(text[s : s + len(wanted)], wanted) for s in range(max(1, len(text) - len(wanted) + 1))
+        )
     )
 
 
@@ -125,8 +153,7 @@ def test_the_best_window_is_the_best_of_all(text, wanted):
     st.text("abcx “", max_size=3),
 )
 def test_what_is_found_stands_somewhere(texts, at, length, before, after):
-    ("A piece of the running text, also over its end, with a few letters too many: it is found, in at least one node, in the document's "
-     "order.")
+    "A piece of the running text, also over its end, with a few letters too many: it is found, in at least one node, in the document's order."
     tree = build_tree("A", [(1, "content", t) for t in texts])
     whole = tree.running[0]
     piece = f"{whole} {whole}"[at % max(1, len(whole)) :][: min(length, len(whole))]
@@ -135,7 +162,12 @@ def test_what_is_found_stands_somewhere(texts, at, length, before, after):
         return
     if 4 * len(before + after) < len(piece.strip()) and len(before + piece + after) < len(whole):
         assert found
-    assert not found or found.nodes and list(found.nodes) == sorted(set(found.nodes)) and set(found.nodes) <= set(tree.running[2])
+    assert (
+        not found
+        or found.nodes
+        and list(found.nodes) == sorted(set(found.nodes))
+        and set(found.nodes) <= set(tree.running[2])
+    )
 
 
 def test_a_chunk_over_the_end_of_the_page():
@@ -155,14 +187,22 @@ def test_a_chunk_over_the_end_of_the_page():
 
 # ---- markup
 
+
 def test_the_worlds_articles_in_every_markup():
     for a in itertools.islice(SyntheticWiki(articles=200).articles(), 200):
         tree = tree_of(a)
         html = "".join(
-            f"<h{line.index(' ')}>{line.lstrip('# ')}</h{line.index(' ')}>" if line.startswith("#") else f"<p>{line}</p>"
+            f"<h{line.index(' ')}>{line.lstrip('# ')}</h{line.index(' ')}>"
+            if line.startswith("#")
+            else f"<p>{line}</p>"
             for line in a.text.split("\n\n")
         )
-        assert from_markdown(a.text, id=a.id) == from_html(html, id=a.id) == from_wikitext(wikitext(a), a.title, a.id) == tree
+        assert (
+            from_markdown(a.text, id=a.id)
+            == from_html(html, id=a.id)
+            == from_wikitext(wikitext(a), a.title, a.id)
+            == tree
+        )
 
 
 BROKEN = {
@@ -192,8 +232,7 @@ def test_broken_wikitext_gives_a_tree(what):
 
 
 def test_what_the_text_keeps():
-    ("Links whose titles have a colon, measures, foreign words, entities; not files, categories, other languages, and a name's empty "
-     "brackets.")
+    "Links whose titles have a colon, measures, foreign words, entities; not files, categories, other languages, and a name's empty brackets."
     text = (
         "'''Raith''' ({{lang-gd|[[rath]]}}; {{IPA|x}}) saw [[CSI: Miami|the series]], [[Re: Zero]], and "
         "[[:Category:Forts|forts]][[fr:Raith]][[zh-yue:Raith]][[Category:Forts]][[file: a.jpg | thumb | [[b]] and [[c|d]]]].<ref "
@@ -233,16 +272,52 @@ def test_no_page_takes_forever():
 
 def test_headings_that_jump():
     tree = from_wikitext(BROKEN["levels that jump"], "Page")
-    assert [(tree.depth(i), tree[i].text) for i in tree.headings] == [(0, "Page"), (1, "A"), (2, "B"), (2, "C"), (1, "D")]
+    assert [(tree.depth(i), tree[i].text) for i in tree.headings] == [
+        (0, "Page"),
+        (1, "A"),
+        (2, "B"),
+        (2, "C"),
+        (1, "D"),
+    ]
 
 
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.sampled_from(
-            ["{{", "}}", "[[", "]]", "{|", "|}", "\n|-\n", "\n| ", "\n! ", "'''", "<ref>", "</ref>", "<ref name=a/>", "<!--", "-->",
-             "\n== A ==\n", "\n=== B", "\n* ", "\n## ", "\n; ", "word ", "File:", "|", "<table>", "<tr>", "<li>", "<nowiki>", "&amp;",
-             "&#xd800;", "https://a.b ", "\n\n"]
+            [
+                "{{",
+                "}}",
+                "[[",
+                "]]",
+                "{|",
+                "|}",
+                "\n|-\n",
+                "\n| ",
+                "\n! ",
+                "'''",
+                "<ref>",
+                "</ref>",
+                "<ref name=a/>",
+                "<!--",
+                "-->",
+                "\n== A ==\n",
+                "\n=== B",
+                "\n* ",
+                "\n## ",
+                "\n; ",
+                "word ",
+                "File:",
+                "|",
+                "<table>",
+                "<tr>",
+                "<li>",
+                "<nowiki>",
+                "&amp;",
+                "&#xd800;",
+                "https://a.b ",
+                "\n\n",
+            ]
         ),
         max_size=40,
     ).map("".join)
@@ -256,8 +331,33 @@ def test_any_wikitext_gives_a_tree_or_a_reason(text):
 @given(
     st.lists(
         st.sampled_from(
-            ["<p>", "</p>", "<h2>", "</h2>", "<h5>A", "<ul>", "</ul>", "<li>", "<table>", "</table>", "<tr>", "<td>", "<th>", "<caption>",
-             "<!--", "-->", "word ", "<br>", "<script>", "</script>", "&amp;", "<div class='navbox'>", "</div>", "<", ">"]
+            [
+                "<p>",
+                "</p>",
+                "<h2>",
+                "</h2>",
+                "<h5>A",
+                "<ul>",
+                "</ul>",
+                "<li>",
+                "<table>",
+                "</table>",
+                "<tr>",
+                "<td>",
+                "<th>",
+                "<caption>",
+                "<!--",
+                "-->",
+                "word ",
+                "<br>",
+                "<script>",
+                "</script>",
+                "&amp;",
+                "<div class='navbox'>",
+                "</div>",
+                "<",
+                ">",
+            ]
         ),
         max_size=30,
     ).map("".join)
@@ -268,7 +368,7 @@ def test_any_html_and_markdown_gives_a_tree_or_a_reason(text):
 
 
 def test_only_whole_headings_are_apparatus():
-    "\"Natural resources\" is not \"Sources\": the public code drops it with all below it."
+    '"Natural resources" is not "Sources": the public code drops it with all below it.'
     text = "".join(
         f"== {h} ==\ntext of {h}\n=== below {h} ===\nmore\n"
         for h in ("Natural resources", "Sources", "Banknotes", "See also", "Images of the king", "References")
@@ -309,17 +409,22 @@ def test_twenty_thousand_headings():
     flat = from_wikitext("".join(f"== H{i} ==\nT{i}\n" for i in range(20_000)), "Many")
     deep = tree_of(json.loads(json.dumps({"title": "Deep"})) | {"sections": [deepest := {"title": "0", "text": "x"}]})
     record = deepest
-    for i in range(20_000): record = {"title": str(i), "sections": [record]}
+    for i in range(20_000):
+        record = {"title": str(i), "sections": [record]}
     tree = tree_of(record)
     assert len(flat) == 40_001 and from_text(flat.to_text()) == flat and len(deep) == 3
     assert len(tree) == 20_002
     assert tree.depth(20_001) == 20_001
     assert len(tree.descendants(0)) == 20_001
     assert locate("x", tree).nodes == (20_001,)
-    assert len(chunks(flat)) == 200 and len(from_html("".join(f"<h2>H{i}</h2><p>T{i}" for i in range(2_000)), "Many")) == 4_001
+    assert (
+        len(chunks(flat)) == 200
+        and len(from_html("".join(f"<h2>H{i}</h2><p>T{i}" for i in range(2_000)), "Many")) == 4_001
+    )
 
 
 # ---- the store
+
 
 def run(*words):
     return subprocess.Popen(
@@ -333,10 +438,13 @@ def run(*words):
 
 def rows_of(path):
     "How many documents a store has that is being written."
-    if not path.exists(): return 0
+    if not path.exists():
+        return 0
     with closing(sqlite3.connect(path, timeout=10)) as db:
-        try: return db.execute("SELECT COUNT(*) FROM documents").fetchone()[0]
-        except sqlite3.OperationalError: return 0  # killed before its first write
+        try:
+            return db.execute("SELECT COUNT(*) FROM documents").fetchone()[0]
+        except sqlite3.OperationalError:
+            return 0  # killed before its first write
 
 
 @pytest.mark.slow
@@ -352,19 +460,25 @@ def test_killed_again_and_again(tmp_path):
     for _ in range(6):
         have.append(rows_of(path))
         process, after = run(dump, path, "--workers", 2), have[-1] + rng.randrange(0, 250)
-        while process.poll() is None and rows_of(path) < after: time.sleep(.005)
+        while process.poll() is None and rows_of(path) < after:
+            time.sleep(0.005)
         process.kill()
         process.communicate()
         assert process.returncode == -9
         until = time.monotonic() + 20
         while time.monotonic() < until:  # its session: the workers that are still there
-            try: os.killpg(process.pid, 0)
-            except ProcessLookupError: break
-            time.sleep(.02)
-        else: pytest.fail("workers outlive the process that started them")
-        if rows_of(path) == 1500: break  # on a busy machine it may be through before the kill comes
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.02)
+        else:
+            pytest.fail("workers outlive the process that started them")
+        if rows_of(path) == 1500:
+            break  # on a busy machine it may be through before the kill comes
         if rows_of(path):
-            with pytest.raises(UsageError, match="run the same build again"): TreeStore(path)
+            with pytest.raises(UsageError, match="run the same build again"):
+                TreeStore(path)
     out, err = run(dump, path, "--workers", 2).communicate()
     killed = TreeStore(path)
     assert have == sorted(have) and 0 < have[-1] < 1500 and "1,500 documents" in out
@@ -383,15 +497,22 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert all(store.find(a.title.replace(" ", "_")) == store.get(a.id) for a in articles)
     found, threads = (
         [],
-        [threading.Thread(target=lambda: found.append(sum(store.get(a.id) is not None for a in articles))) for _ in range(4)],
+        [
+            threading.Thread(target=lambda: found.append(sum(store.get(a.id) is not None for a in articles)))
+            for _ in range(4)
+        ],
     )
-    for t in threads: t.start()
-    for t in threads: t.join()
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
     assert found == [400] * 4
     times = []
     for a in articles:
-        started = time.process_time(); store.get(a.id); times.append(time.process_time() - started)
-    assert sorted(times)[200] < .002
+        started = time.process_time()
+        store.get(a.id)
+        times.append(time.process_time() - started)
+    assert sorted(times)[200] < 0.002
     assert build(articles, tmp_path / "a.trees").fingerprint == store.fingerprint  # finished: nothing is done again
 
 
@@ -423,7 +544,9 @@ def test_a_dump_with_everything_in_it(tmp_path):
 
 
 def test_bad_files(tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"title": "A", "text": "b"}\n\nnot json\n{"title": 3}\n[]\n"x"\n' + "[" * 100_000 + "\n")
+    (tmp_path / "a.jsonl").write_text(
+        '{"title": "A", "text": "b"}\n\nnot json\n{"title": 3}\n[]\n"x"\n' + "[" * 100_000 + "\n"
+    )
     store = build(tmp_path / "a.jsonl", tmp_path / "a.trees", workers=1, progress=False)
     assert store.counts["documents"] == 1 and sum(store.counts.values()) == 6 and len(list(store.skips())) == 5
     (tmp_path / "empty.trees").touch()  # killed before its first write

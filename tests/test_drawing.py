@@ -1,4 +1,5 @@
 "Traces as text, HTML and figures: nothing overlaps, nothing is executed, the same trace gives the same bytes."
+
 import hashlib, random, re
 from collections import namedtuple
 
@@ -13,8 +14,10 @@ from treekit.core.method import Trace
 from treekit.papers.searchr.figures import draw_parse, weighed_entities
 from treekit.syntax.parser import Entity
 
-WORDS = ("mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & "
-         "Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split())
+WORDS = (
+    "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & "
+    "Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split()
+)
 
 
 MORE_SEEDS = [pytest.param(dict(seed=i), marks=pytest.mark.slow) for i in (1, 2, 3)]
@@ -23,17 +26,29 @@ MORE_SEEDS = [pytest.param(dict(seed=i), marks=pytest.mark.slow) for i in (1, 2,
 def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
     "A random tree with texts of up to `words` words."
     rng, trace = random.Random(seed), Trace()
-    def text(most): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
+    def text(most):
+        return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
     for i in range(nodes):
         parent = None if i == 0 else trace.nodes[-1] if chain else rng.choice(trace.nodes)
-        trace.add("phrase", text(words), parent, type=rng.choice(["NP", "nmod:poss", "root"]),
-                  queries=[text(words) for _ in range(rng.randint(0, 3))], evidence=text(2 * words),
-                  hits=[dict(id=f"p{j}", title=text(6), score=1.0) for j in range(rng.randint(0, 9))])
-    if answer: trace.add("answer", text(words), explanation=text(3 * words))
+        trace.add(
+            "phrase",
+            text(words),
+            parent,
+            type=rng.choice(["NP", "nmod:poss", "root"]),
+            queries=[text(words) for _ in range(rng.randint(0, 3))],
+            evidence=text(2 * words),
+            hits=[dict(id=f"p{j}", title=text(6), score=1.0) for j in range(rng.randint(0, 9))],
+        )
+    if answer:
+        trace.add("answer", text(words), explanation=text(3 * words))
     return trace
 
 
-Extent = namedtuple("Extent", "x0 x1 ymin ymax")  # each is compared with all others: reading a Bbox's corners takes longer
+Extent = namedtuple(
+    "Extent", "x0 x1 ymin ymax"
+)  # each is compared with all others: reading a Bbox's corners takes longer
 
 
 def boxes(fig):
@@ -42,13 +57,18 @@ def boxes(fig):
     scale, renderer = 72 / fig.dpi, fig.canvas.get_renderer()
     [ax] = fig.axes
     points = ax.transData.inverted()
+
     def extent(drawn):
         b = drawn.get_window_extent(renderer).transformed(points)
         return Extent(float(b.x0), float(b.x1), float(b.ymin), float(b.ymax))
-    return [extent(p) for p in ax.patches if type(p).__name__ == "FancyBboxPatch"], [extent(t) for t in ax.texts if t.get_text()]
+
+    return [extent(p) for p in ax.patches if type(p).__name__ == "FancyBboxPatch"], [
+        extent(t) for t in ax.texts if t.get_text()
+    ]
 
 
-def overlap(a, b, slack=0.5): return min(a.x1, b.x1) - max(a.x0, b.x0) > slack and min(a.ymax, b.ymax) - max(a.ymin, b.ymin) > slack
+def overlap(a, b, slack=0.5):
+    return min(a.x1, b.x1) - max(a.x0, b.x0) > slack and min(a.ymax, b.ymax) - max(a.ymin, b.ymin) > slack
 
 
 def apart(fig):
@@ -57,42 +77,71 @@ def apart(fig):
     width, height = fig.get_size_inches() * 72
     for i, a in enumerate(frames):
         assert a.x0 >= 0 and a.ymin >= 0 and a.x1 <= width and a.ymax <= height
-        for b in frames[i + 1:]: assert not overlap(a, b)
+        for b in frames[i + 1 :]:
+            assert not overlap(a, b)
     return frames, texts, width, height
 
 
 def steps(seed=0, n=8, words=40):
     "A chain of steps and an answer, as ReAct leaves it."
     rng, trace, node = random.Random(seed), Trace(), None
-    def text(most): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
+    def text(most):
+        return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
     for i in range(n):
-        node = trace.add("step", f"Search[{text(6)}]", node, action="Search", thought=text(words), observation=text(2 * words), hits=[])
+        node = trace.add(
+            "step",
+            f"Search[{text(6)}]",
+            node,
+            action="Search",
+            thought=text(words),
+            observation=text(2 * words),
+            hits=[],
+        )
     trace.add("answer", text(words), node)
     return trace
 
 
-def beside(trace): return draw_beside({"TreeRare": trace, "ReAct": steps(len(trace.nodes))})
+def beside(trace):
+    return draw_beside({"TreeRare": trace, "ReAct": steps(len(trace.nodes))})
 
 
 @pytest.mark.parametrize("draw", [draw_tree, draw_overview, beside])
-@pytest.mark.parametrize("shape", [dict(seed=0), *MORE_SEEDS, dict(nodes=1), dict(words=200, nodes=4),
-    *(pytest.param(shape, marks=pytest.mark.long) for shape in (dict(nodes=12, chain=True), dict(nodes=30, words=8)))])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        dict(seed=0),
+        *MORE_SEEDS,
+        dict(nodes=1),
+        dict(words=200, nodes=4),
+        *(
+            pytest.param(shape, marks=pytest.mark.long)
+            for shape in (dict(nodes=12, chain=True), dict(nodes=30, words=8))
+        ),
+    ],
+)
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
-    import matplotlib; matplotlib.use("Agg")
+    import matplotlib
+
+    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     fig = draw(tree(**shape))
     frames, texts, width, height = apart(fig)
     for i, t in enumerate(texts):
         assert t.x0 >= -0.5 and t.x1 <= width + 0.5
         holding = [f for f in frames if overlap(f, t)]
-        assert (len(holding) <= 1 and all(f.x0 <= t.x0 + 0.5 and t.x1 <= f.x1 + 0.5 and f.ymin <= t.ymin + 1
-                                          and t.ymax <= f.ymax + 1 for f in holding))
+        assert len(holding) <= 1 and all(
+            f.x0 <= t.x0 + 0.5 and t.x1 <= f.x1 + 0.5 and f.ymin <= t.ymin + 1 and t.ymax <= f.ymax + 1 for f in holding
+        )
     plt.close(fig)
 
 
 def test_lines_fit():
     for width in (30, 80, 200):
-        for line in break_lines(" ".join(WORDS * 3), width, 6.8, 99): assert text_width(line, 6.8) <= width
+        for line in break_lines(" ".join(WORDS * 3), width, 6.8, 99):
+            assert text_width(line, 6.8) <= width
     assert break_lines("", 50, 7) == [""] and break_lines("a b", 500, 7) == ["a b"]
     assert break_lines("word " * 99, 60, 7, 2)[-1].endswith("…")
 
@@ -100,15 +149,26 @@ def test_lines_fit():
 @pytest.mark.long
 def test_the_same_trace_gives_the_same_bytes(tmp_path):
     from treekit.figures.plots import save_figure
-    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,)
-               for path in save_figure(draw(tree(nodes=3)), tmp_path / name / "mine", "figure")}
+
+    digests = {
+        hashlib.sha256(path.read_bytes()).hexdigest()
+        for name in "ab"
+        for draw in (draw_tree,)
+        for path in save_figure(draw(tree(nodes=3)), tmp_path / name / "mine", "figure")
+    }
     assert len(digests) == 2  # one PNG, one SVG
 
 
 def test_models_words_are_data():
     trace = Trace()
-    trace.add("phrase", "\x1b[2Jx\x07<img src=x onerror=alert(1)>", type="<b>",
-              queries=["</details><script>1</script>"], evidence="$\\undefined{", hits=[dict(id="\"'><i>", title="", score=1.0)])
+    trace.add(
+        "phrase",
+        "\x1b[2Jx\x07<img src=x onerror=alert(1)>",
+        type="<b>",
+        queries=["</details><script>1</script>"],
+        evidence="$\\undefined{",
+        hits=[dict(id="\"'><i>", title="", score=1.0)],
+    )
     trace.notes.append("<u>note</u>")
     page, text = tree_html(trace), show_tree(trace)
     assert not re.search(r"<(script|img|i|u|b)\b", page) and page.count("<details") == page.count("</details>") == 1
@@ -129,55 +189,77 @@ def test_a_trace_without_a_tree():
     trace = Trace()
     trace.add("answer", "Ada Vant", queries=["Who?"], hits=[])
     draw_tree(trace).canvas.draw()
-    with pytest.raises(UsageError, match="no tree"): draw_overview(trace)
+    with pytest.raises(UsageError, match="no tree"):
+        draw_overview(trace)
 
 
 def parsed(seed=0, n=12, depth=None):
-    "A random sentence: its text, its tree (as deep as it is long, if `depth` is \"chain\"), and some entities."
+    'A random sentence: its text, its tree (as deep as it is long, if `depth` is "chain"), and some entities.'
     rng, words, starts = random.Random(seed), [], []
     for i in range(n):
         starts.append(sum(map(len, words)) + i)
         words.append(rng.choice(WORDS))
     order = rng.sample(range(1, n + 1), n)
-    heads = {w: 0 if i == 0 else order[i - 1] if depth == "chain" else rng.choice(order[:i]) for i, w in enumerate(order)}
-    shape = SentenceTree(tuple(starts), tuple(s + len(w) for s, w in zip(starts, words)), tuple(heads[i] for i in range(1, n + 1)),
-                         ("NOUN",) * n)
+    heads = {
+        w: 0 if i == 0 else order[i - 1] if depth == "chain" else rng.choice(order[:i]) for i, w in enumerate(order)
+    }
+    shape = SentenceTree(
+        tuple(starts),
+        tuple(s + len(w) for s, w in zip(starts, words)),
+        tuple(heads[i] for i in range(1, n + 1)),
+        ("NOUN",) * n,
+    )
     spans = [(a, min(n, a + rng.randint(1, 3))) for a in range(0, n, 4)]
-    return " ".join(words), shape, tuple(Entity(" ".join(words[a:b]), "X", starts[a], starts[b - 1] + len(words[b - 1])) for a, b in spans)
+    return (
+        " ".join(words),
+        shape,
+        tuple(Entity(" ".join(words[a:b]), "X", starts[a], starts[b - 1] + len(words[b - 1])) for a, b in spans),
+    )
 
 
-@pytest.mark.parametrize("sentence", [dict(seed=i) for i in range(5)] + [dict(n=1), dict(n=60, seed=7), dict(n=25, depth="chain")])
+@pytest.mark.parametrize(
+    "sentence", [dict(seed=i) for i in range(5)] + [dict(n=1), dict(n=60, seed=7), dict(n=25, depth="chain")]
+)
 def test_a_sentence_is_drawn_whole(sentence):
-    import matplotlib; matplotlib.use("Agg")
+    import matplotlib
+
+    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     text, shape, entities = parsed(**sentence)
     fig = draw_parse(text, shape, entities)
     frames, texts, width, height = apart(fig)
     assert len(frames) == len(shape.heads)
     for i, t in enumerate(texts):
         assert t.x0 >= 0 and t.x1 <= width + 1 and t.ymax <= height + 1
-        for other in texts[i + 1:]: assert not overlap(t, other, slack=1.5)
+        for other in texts[i + 1 :]:
+            assert not overlap(t, other, slack=1.5)
     words, blue = shape.below(), [p for p in fig.axes[0].patches if p.get_facecolor()[2] > p.get_facecolor()[0]]
     rows = weighed_entities(shape, entities)
-    assert (len(blue) == len({w for r in rows for w in r["words"]})
-            and all(r["importance"] == max(words[w] for w in r["words"]) for r in rows))
+    assert len(blue) == len({w for r in rows for w in r["words"]}) and all(
+        r["importance"] == max(words[w] for w in r["words"]) for r in rows
+    )
     plt.close(fig)
 
 
 def test_a_sentence_without_a_root_is_not_drawn():
-    with pytest.raises(UsageError, match="no tree"): draw_parse("Ada", SentenceTree((0,), (3,), (1,), ("X",)))
-    with pytest.raises(UsageError, match="no tree"): draw_parse("", SentenceTree((), (), (), ()))
+    with pytest.raises(UsageError, match="no tree"):
+        draw_parse("Ada", SentenceTree((0,), (3,), (1,), ("X",)))
+    with pytest.raises(UsageError, match="no tree"):
+        draw_parse("", SentenceTree((), (), (), ()))
 
 
 def test_the_last_bits_of_a_number_move_no_label():
     "Points that are equal in print are labelled in the same order on every processor."
     import matplotlib.pyplot as plt
     from treekit.figures.costplots import label_points
+
     def placed(least):
         fig, ax = plt.subplots(subplot_kw=dict(ylim=(0, 99)))
         label_points(ax, [(0.5, 50, "the first", False), (0.5, 50 + least, "the second", False)])
         plt.close(fig)
         return {t.get_text(): t.xyann for t in ax.texts}
+
     assert placed(1e-12) == placed(0) == placed(-1e-12)
 
 
@@ -187,14 +269,20 @@ def test_a_picture_that_shows_the_same_stays_as_it_is(tmp_path):
     import numpy as np
     from PIL import Image, PngImagePlugin
     from treekit.figures.plots import save_figure
-    def saved(): return save_figure(plt.figure(figsize=(1, 1)), tmp_path, "figure", title="", ran="")[0]
+
+    def saved():
+        return save_figure(plt.figure(figsize=(1, 1)), tmp_path, "figure", title="", ran="")[0]
+
     def change(by):
-        with Image.open(path := saved()) as image: pixels, texts = np.array(image.convert("RGB")), dict(image.text)
+        with Image.open(path := saved()) as image:
+            pixels, texts = np.array(image.convert("RGB")), dict(image.text)
         pixels[9, 9] -= by
         info = PngImagePlugin.PngInfo()
-        for key, value in texts.items(): info.add_itxt(key, value)
+        for key, value in texts.items():
+            info.add_itxt(key, value)
         Image.fromarray(pixels).convert("RGBA").save(path, pnginfo=info)
         return path.read_bytes()
+
     first = saved().read_bytes()
     assert change(3) == saved().read_bytes() != first
     assert change(60) != saved().read_bytes() == first

@@ -1,4 +1,5 @@
 "Who computes embeddings: an engine behind the model's name, apart from the plain library in every key."
+
 import sys
 
 import numpy as np
@@ -16,11 +17,16 @@ PAGES = [Passage(str(i), f"Harbour {i}", " ".join(["A lighthouse by the sea."] *
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
 
 
 def test_without_an_engine_nothing_has_another_name():
-    assert (Embedder().identity, Embedder(MINILM).engine, Embedder("BAAI/bge-small-en").prefix != "") == (MINILM, "", True)
+    assert (Embedder().identity, Embedder(MINILM).engine, Embedder("BAAI/bge-small-en").prefix != "") == (
+        MINILM,
+        "",
+        True,
+    )
     assert Dense(PAGES).fingerprint.startswith(f"dense({MINILM}; {instruction_set()}):")
 
 
@@ -35,13 +41,15 @@ def test_an_engine_is_part_of_every_key():
 
 @pytest.mark.parametrize("name", ["a/b@openvno", "@onnx"])
 def test_an_unknown_engine_is_said(name):
-    with pytest.raises(UsageError, match="no engine of embeddings"): parse_encoder_name(name)
+    with pytest.raises(UsageError, match="no engine of embeddings"):
+        parse_encoder_name(name)
 
 
 def test_what_to_install(monkeypatch):
     pytest.importorskip("sentence_transformers")
     monkeypatch.setitem(sys.modules, "openvino", None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[openvino\]'"): Embedder("@openvino")(["a"])
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[openvino\]'"):
+        Embedder("@openvino")(["a"])
 
 
 @pytest.mark.long

@@ -1,5 +1,6 @@
 """The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that
 run nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
+
 import json, pickle, re, shlex, stat, subprocess, sys
 from pathlib import Path
 
@@ -35,18 +36,26 @@ def home(tmp_path, monkeypatch):
     resources._questions_of.cache_clear()
 
 
-def treekit_(*words): return CliRunner().invoke(main, list(map(str, words)))
+def treekit_(*words):
+    return CliRunner().invoke(main, list(map(str, words)))
 
 
 def examples():
     "The words of each `treekit ask` in the help, the README and its notebook, whose question is written out."
-    texts = [main.get_help(main.make_context("treekit", ["list"])),
-             main.commands["ask"].get_help(main.commands["ask"].make_context("ask", ["?"])),
-             (ROOT / "README.md").read_text(encoding="utf-8"),
-             *("".join(c["source"]) for c in json.loads((ROOT / "nbs" / "index.ipynb").read_text(encoding="utf-8"))["cells"])]
+    texts = [
+        main.get_help(main.make_context("treekit", ["list"])),
+        main.commands["ask"].get_help(main.commands["ask"].make_context("ask", ["?"])),
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        *(
+            "".join(c["source"])
+            for c in json.loads((ROOT / "nbs" / "index.ipynb").read_text(encoding="utf-8"))["cells"]
+        ),
+    ]
     found = re.findall(r'^ *(?:!|\$ )?treekit ask ("[^"]+".*?)(?:  +\S.*)?$', "\n".join(texts), re.M)
     split = {line: shlex.split(line, comments=True) for line in found}
-    return {line: words for line, words in split.items() if words[0].isascii() and "..." not in words[0]}  # "…" is no ASCII; nor is Korean
+    return {
+        line: words for line, words in split.items() if words[0].isascii() and "..." not in words[0]
+    }  # "…" is no ASCII; nor is Korean
 
 
 def test_the_examples_are_these():
@@ -83,31 +92,41 @@ def test_ask_searches_the_corpus_of_the_setting(home, tmp_path):
     assert both.exit_code == 2 and "two corpora" in both.stderr
 
 
-def mode(path): return stat.S_IMODE(path.stat().st_mode)
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
-    assert treekit_("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s").exit_code == 0
+    assert (
+        treekit_("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s").exit_code
+        == 0
+    )
     assert mode(home) == 0o700
     [store] = (home / "store").glob("*.sqlite")
     receipts = list((home / "asked").glob("*.json"))
     assert receipts and {mode(f) for f in (store, *receipts)} == {0o600}
     from treekit.llm.batch_journal import Journal
     from treekit.utils.sqlite_cache import cache_database
+
     with Store(home / "other.sqlite") as other:
         other.put_prediction("k", {})
         beside = [f for f in home.glob("other.sqlite*")]
         assert len(beside) == 3 and {mode(f) for f in beside} == {0o600}, "the log and the index beside it, too"
     Journal(home / "batches.sqlite")
     assert mode(home / "batches.sqlite") == 0o600
-    with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)", "vectors") as db: db.execute("SELECT 1")
+    with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)", "vectors") as db:
+        db.execute("SELECT 1")
     assert mode(home / "vectors.sqlite") == 0o600
 
 
 class Payload:
     "A pickle that leaves a file when it is loaded."
-    def __init__(self, path): self.path = path
-    def __reduce__(self): return (Path.touch, (self.path,))
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
 
 
 def test_a_pickled_cache_of_questions_is_never_loaded(home, tmp_path):
@@ -128,6 +147,7 @@ def test_every_kind_of_question_comes_back_as_it_was(name, home):
     [file] = (home / "world").glob(f"{name}-*.json")
     from treekit.corpora.question_cache import unpack_question_list
     from treekit.synthetic.facts import Name
+
     assert repr(unpack_question_list(file.read_bytes(), Name)) == repr(tuple(made))
 
 
@@ -141,8 +161,16 @@ def test_no_module_loads_a_pickle():
 def two_runs(home):
     profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
     with Store(work_dir("store") / "offline.sqlite") as store:
-        return [run({name: method(name)}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)}, profile, store=store, progress=False).kept
-                for name in ("cot", "zero-shot")]
+        return [
+            run(
+                {name: method(name)},
+                {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)},
+                profile,
+                store=store,
+                progress=False,
+            ).kept
+            for name in ("cot", "zero-shot")
+        ]
 
 
 def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(home, monkeypatch):
@@ -157,7 +185,10 @@ def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(hom
 def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
     "Its record says which passages were searched: the profile's own, or a file's."
     pages = tmp_path / "pages.jsonl"
-    first, second = dict(title="Taphora", text="Taphora is a novel written by Ada Roth."), dict(title="Ada Roth", text="A novelist.")
+    first, second = (
+        dict(title="Taphora", text="Taphora is a novel written by Ada Roth."),
+        dict(title="Ada Roth", text="A novelist."),
+    )
     pages.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     asked = ("ask", "Who wrote the novel Taphora?", "--method", "cot", "--set", "retriever=bm25s")
     for words in (asked, (*asked, "--passages", pages)):
@@ -174,4 +205,5 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
         hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))
         assert RunData(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
     pages.write_text('{"title": "Taphora", "text": "A song."}\n')
-    with pytest.raises(UsageError, match="aren't those of the run any more"): fork(opened, 0, name="changed")
+    with pytest.raises(UsageError, match="aren't those of the run any more"):
+        fork(opened, 0, name="changed")

@@ -1,4 +1,5 @@
 "Error analyses of the papers: shares that add up, the same accuracy as the paper's table, and one notebook for all papers."
+
 from pathlib import Path
 
 import pytest
@@ -24,21 +25,34 @@ def test_shares_add_up_and_rows_count_every_question(paper):
         assert float(r["low"]) <= float(r["right"]) <= float(r["high"]), r
     for source in {r["questions"] for r in rows}:
         own = [r for r in rows if r["questions"] == source]
-        def total(**names): return sum(int(r["n"]) for r in own if all((r[k] == "all") == (v == "all") for k, v in names.items()))
+
+        def total(**names):
+            return sum(int(r["n"]) for r in own if all((r[k] == "all") == (v == "all") for k, v in names.items()))
+
         whole = total(dataset="all", hops="all", type="all")
         assert total(dataset="all", hops="each", type="all") == whole
-        assert total(dataset="each", hops="each", type="each") == whole or total(dataset="each", hops="all", type="all") == whole
+        assert (
+            total(dataset="each", hops="each", type="each") == whole
+            or total(dataset="each", hops="all", type="all") == whole
+        )
 
 
-@pytest.mark.parametrize("paper, table, row", [("treerare", "treerare/table1", "TreeRare (DT)"),
-                                               ("rdr2", "across/table1", "RDR², prompted")])
+@pytest.mark.parametrize(
+    "paper, table, row", [("treerare", "treerare/table1", "TreeRare (DT)"), ("rdr2", "across/table1", "RDR², prompted")]
+)
 def test_accuracy_is_that_of_the_table(paper, table, row):
     "For the two papers with a table of the same questions, method and settings: COVER-EM per data set."
-    mine = {r["dataset"]: float(r["right"]) for r in read_rows(OFFLINE / paper / "errors.csv")
-            if r["questions"] == "generated" and r["hops"] == r["type"] == "all"}
+    mine = {
+        r["dataset"]: float(r["right"])
+        for r in read_rows(OFFLINE / paper / "errors.csv")
+        if r["questions"] == "generated" and r["hops"] == r["type"] == "all"
+    }
     value = "reproduced" if table.startswith(paper) else "value"
-    printed = {r["dataset"]: 100 * float(r[value]) for r in read_rows(OFFLINE / f"{table}.csv")
-               if r["method"] == row and r["metric"] == "COVER-EM" and r[value] and r["dataset"] in mine}
+    printed = {
+        r["dataset"]: 100 * float(r[value])
+        for r in read_rows(OFFLINE / f"{table}.csv")
+        if r["method"] == row and r["metric"] == "COVER-EM" and r[value] and r["dataset"] in mine
+    }
     assert len(printed) == 3 and all(abs(mine[d] - v) < 0.06 for d, v in printed.items()), (mine, printed)
 
 
@@ -60,15 +74,26 @@ def test_all_papers_share_the_notebooks_and_get_their_own_name(tmp_path):
     for r in (r for r in rows if r["artefact"] == "errors"):
         assert f"treekit.papers.{r['paper']}.evaluation" in modules_behind(r["paper"], r["notebook"])
     first = NAMES[0]
-    assert get_paper(first).notebook("claims").parent.name == first and get_paper("across").notebook("errors").parent.name == "across"
+    assert (
+        get_paper(first).notebook("claims").parent.name == first
+        and get_paper("across").notebook("errors").parent.name == "across"
+    )
 
 
 def test_files_belong_to_the_artefact_that_wrote_them(tmp_path):
     folder = tmp_path / NAMES[0]
     folder.mkdir()
-    for name in ("errors.csv", "errors_usage.csv", "report.md", "claims.csv"): (folder / name).write_text("a\n1\n")
-    def files(artefact): return sorted(written(f"{NAMES[0]}/{artefact}", get_paper(NAMES[0]).notebook(artefact), tmp_path))
-    assert files("errors") == ["errors.csv", "errors_usage.csv"] and files("report") == ["report.md"] and files("claims") == ["claims.csv"]
+    for name in ("errors.csv", "errors_usage.csv", "report.md", "claims.csv"):
+        (folder / name).write_text("a\n1\n")
+
+    def files(artefact):
+        return sorted(written(f"{NAMES[0]}/{artefact}", get_paper(NAMES[0]).notebook(artefact), tmp_path))
+
+    assert (
+        files("errors") == ["errors.csv", "errors_usage.csv"]
+        and files("report") == ["report.md"]
+        and files("claims") == ["claims.csv"]
+    )
 
 
 def test_a_report_runs_after_the_claims_and_these_after_the_tables():
@@ -78,4 +103,5 @@ def test_a_report_runs_after_the_claims_and_these_after_the_tables():
 
 
 def test_a_paper_without_a_method_is_told_what_to_add():
-    with pytest.raises(UsageError, match="short_names, or a main_run"): run_of_paper(Paper("bare", "Bare", ""), "offline")
+    with pytest.raises(UsageError, match="short_names, or a main_run"):
+        run_of_paper(Paper("bare", "Bare", ""), "offline")

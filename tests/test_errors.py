@@ -1,4 +1,5 @@
 "Outcomes and their causes: judgements by hand and by a judge, attribution on the trace, and how often it names a seeded fault."
+
 import json
 from pathlib import Path
 
@@ -19,7 +20,17 @@ from treekit.core.prompts import CallFailed
 from treekit.core.method import Trace, Usage
 from treekit.scoring.outcome_prompt import OUTCOMES
 from treekit.analysis.outcomes import (
-    ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation)
+    ANNOTATION_FIELDS,
+    NO_ANSWER,
+    agreement,
+    by_annotators,
+    by_judge,
+    by_rule,
+    calls_of,
+    raters,
+    read_annotations,
+    write_annotation,
+)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
@@ -28,21 +39,47 @@ from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare
 
 ROOT = Path(__file__).resolve().parents[1]
-WHEN = Question("q1", "musique", "Where did the founder of the Voss Institute die?", ("Tarn",), supporting=("p1", "p2"),
-                decomposition=(Step("Who founded the Voss Institute?", "Edda Voss", "p1"), Step("In which town did #1 die?", "Tarn", "p2")))
+WHEN = Question(
+    "q1",
+    "musique",
+    "Where did the founder of the Voss Institute die?",
+    ("Tarn",),
+    supporting=("p1", "p2"),
+    decomposition=(
+        Step("Who founded the Voss Institute?", "Edda Voss", "p1"),
+        Step("In which town did #1 die?", "Tarn", "p2"),
+    ),
+)
 
 
 def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **nodes):
     trace = Trace()
-    for text, data in (nodes or {"the Voss Institute": dict(queries=["Voss?"], hits=[dict(id="p1", title="Voss")],
-        evidence="Edda Voss founded it.")}).items():
+    for text, data in (
+        nodes
+        or {
+            "the Voss Institute": dict(
+                queries=["Voss?"], hits=[dict(id="p1", title="Voss")], evidence="Edda Voss founded it."
+            )
+        }
+    ).items():
         trace.add("phrase", text, **data)
-    q = (question if question.id == id else Question(id, question.dataset, question.question, question.answers,
-                                                     supporting=question.supporting, decomposition=question.decomposition))
+    q = (
+        question
+        if question.id == id
+        else Question(
+            id,
+            question.dataset,
+            question.question,
+            question.answers,
+            supporting=question.supporting,
+            decomposition=question.decomposition,
+        )
+    )
     return Row(method, "musique", q, answer, error, Usage(), load=lambda: trace)
 
 
 # --- seeded faults
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted, n", [(12, 30), pytest.param(200, 250, marks=pytest.mark.slow)])
@@ -52,8 +89,15 @@ def test_seeded_faults_are_named(wanted, n):
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "synthetic", n=n)}.values())
     P = load_profile("offline", model="extractive")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
-    cases, fate = seed_faults(METHODS, questions, CachedClient(chat_for(P), Store()),
-                              BM25(load_corpus("musique", "synthetic")), parser, quota, progress=False)
+    cases, fate = seed_faults(
+        METHODS,
+        questions,
+        CachedClient(chat_for(P), Store()),
+        BM25(load_corpus("musique", "synthetic")),
+        parser,
+        quota,
+        progress=False,
+    )
     table = confusion(cases, [first_error(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
     print("\n" + "\n".join(str(line) for line in table), "\n", dict(fate))
     kinds = set(ERROR_KINDS) - {"parse"}  # TreeRare heals parse faults itself
@@ -63,19 +107,25 @@ def test_seeded_faults_are_named(wanted, n):
 
 # --- attribution
 
+
 def test_attribution_says_where_it_does_not_apply():
     hotpot = Question("h", "hotpotqa", "Who?", ("x",), supporting=("p",))
     assert first_error(hotpot, row().trace, "y").why == "hotpotqa gives no sub-answers with their passages"
     closed = Trace()
     closed.add("answer", "Orlund")
-    assert first_error(WHEN, closed, "Orlund").kind == NOT_APPLICABLE and "searched" in first_error(WHEN, closed, "Orlund").why
+    assert (
+        first_error(WHEN, closed, "Orlund").kind == NOT_APPLICABLE
+        and "searched" in first_error(WHEN, closed, "Orlund").why
+    )
     [line] = breakdown([row(), row("q2", error="timeout", answer=""), row("q3", "Tarn")])
     assert line["n"] == 3 and line["right"] == 1 and line[NOT_APPLICABLE] == 1 and line["why"] == "timeout"
 
 
 def test_steps_of_a_question_with_gaps():
     "References to steps that don't exist, triples without passages, and a question whose words no step has."
-    odd = Question("o", "musique", "Where?", ("Tarn",), decomposition=(Step("#7 died", "Tarn", "p1"), Step("who", "", "p2")))
+    odd = Question(
+        "o", "musique", "Where?", ("Tarn",), decomposition=(Step("#7 died", "Tarn", "p1"), Step("who", "", "p2"))
+    )
     assert [s.refs for s in gold_steps(odd)] == [()]
     trace = Trace()
     trace.add("phrase", "Where?", span=[0, 6], queries=["Where?"], hits=[], evidence="")
@@ -86,8 +136,13 @@ def test_steps_of_a_question_with_gaps():
 
 def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
     P, questions = load_profile("offline"), {"musique": load("musique", "synthetic", n=4)}
-    results = run(METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)},
-                  questions, P, store=Store(), progress=False)
+    results = run(
+        METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)},
+        questions,
+        P,
+        store=Store(),
+        progress=False,
+    )
     for line in breakdown(results.rows):
         assert line["right"] + sum(line[k] for k in ERROR_KINDS) + line[NOT_APPLICABLE] == line["n"] == 4
         assert line[NOT_APPLICABLE] == 0 or line["method"] == "closed book" or "searched" in line["why"]
@@ -95,41 +150,61 @@ def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
 
 # --- by hand
 
+
 def test_everything_wrong_in_an_annotation_file_is_named_at_once(tmp_path):
     file = tmp_path / "labels.csv"
-    file.write_text("annotator,method,dataset,question_id,outcome,note\nada,ours,musique,q1,success,\nada,ours,musique,q1,Success,\n"
-                    ",ours,musique,q2,Success,\nada,ours,musique,q9,Nonsense,\n")
-    with pytest.raises(UsageError) as e: read_annotations(file, [row("q1"), row("q2"), row("q3")])
-    for piece in ("labels.csv, line 2: 'success' is no outcome; did you mean 'Success'?",
-                  "line 3: q1 (ours, musique) is already judged in labels.csv, line 2", "line 4: no annotator",
-                  "line 5: 'Nonsense' is no outcome; they are Success",
-                  "line 5: q9 (ours, musique) is not in the sample",
-                  "ada has not judged 2 of 3: q2 (ours, musique); q3"): assert piece in str(e.value), piece
+    file.write_text(
+        "annotator,method,dataset,question_id,outcome,note\nada,ours,musique,q1,success,\nada,ours,musique,q1,Success,\n"
+        ",ours,musique,q2,Success,\nada,ours,musique,q9,Nonsense,\n"
+    )
+    with pytest.raises(UsageError) as e:
+        read_annotations(file, [row("q1"), row("q2"), row("q3")])
+    for piece in (
+        "labels.csv, line 2: 'success' is no outcome; did you mean 'Success'?",
+        "line 3: q1 (ours, musique) is already judged in labels.csv, line 2",
+        "line 4: no annotator",
+        "line 5: 'Nonsense' is no outcome; they are Success",
+        "line 5: q9 (ours, musique) is not in the sample",
+        "ada has not judged 2 of 3: q2 (ours, musique); q3",
+    ):
+        assert piece in str(e.value), piece
 
 
-@pytest.mark.parametrize("content, says", [(b"annotator,method\n",
-                                            "line 1: the header lacks dataset, question_id, outcome"),
-                                            (b"\xff\xfe\x00", "not UTF-8"), (b"", "the header lacks annotator")])
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (b"annotator,method\n", "line 1: the header lacks dataset, question_id, outcome"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"", "the header lacks annotator"),
+    ],
+)
 def test_a_file_that_is_no_annotation_file(tmp_path, content, says):
     (tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(UsageError, match=says): read_annotations(tmp_path / "x.csv")
+    with pytest.raises(UsageError, match=says):
+        read_annotations(tmp_path / "x.csv")
 
 
 def test_a_missing_file_and_several_files(tmp_path):
-    with pytest.raises(UsageError, match="'none.csv' can't be read"): read_annotations(str(tmp_path / "none.csv"))
+    with pytest.raises(UsageError, match="'none.csv' can't be read"):
+        read_annotations(str(tmp_path / "none.csv"))
     for who, outcome in (("ada", "Success"), ("bo", "Partial Answer"), ("cy", "Partial Answer")):
         write_annotation(tmp_path / f"{who}.csv", who, row(), outcome, 'a "note", with commas')
     both = read_annotations(f"{tmp_path / 'ada.csv'}, {tmp_path / 'bo.csv'}", [row()])
-    assert (by_annotators([row()], both) == [""]
-            and by_annotators([row()], both + read_annotations(tmp_path / "cy.csv")) == ["Partial Answer"])
+    assert by_annotators([row()], both) == [""] and by_annotators(
+        [row()], both + read_annotations(tmp_path / "cy.csv")
+    ) == ["Partial Answer"]
     found, n = agreement(raters(both, [row()]))
     assert n == 1 and found.observed == 0 and both[0]["note"] == 'a "note", with commas'
 
 
 def test_the_page_for_raters(tmp_path):
-    file, rows = tmp_path / "labels.csv", [row(f"q{i}", a) for i, a in enumerate(("Tarn", "<script>alert(1)</script>", "", "Orlund"))]
+    file, rows = (
+        tmp_path / "labels.csv",
+        [row(f"q{i}", a) for i, a in enumerate(("Tarn", "<script>alert(1)</script>", "", "Orlund"))],
+    )
     page = AnnotationPage(rows, file, "ada")
-    for outcome in list(OUTCOMES)[:4]: page.buttons[outcome].click()
+    for outcome in list(OUTCOMES)[:4]:
+        page.buttons[outcome].click()
     assert len(read_annotations(file, rows)) == 4 and "all done" in page.said.value and page.bar.value == 4
     # the same order for everybody
     assert [r.question.id for r in page.rows] == [r.question.id for r in AnnotationPage(rows[::-1], file, "bo").rows]
@@ -146,26 +221,40 @@ def test_the_page_for_raters(tmp_path):
 def test_the_raters_notebook_runs_from_top_to_bottom(tmp_path):
     import nbformat
     from commands import run_notebook
+
     nb = nbformat.read(ROOT / "nbs" / "explore" / "annotate.ipynb", 4)
     for cell in nb.cells:
-        cell.source = cell.source.replace('"hotpotqa", 50,', '"hotpotqa", 2,').replace('"labels.csv"', repr(str(tmp_path / "labels.csv")))
+        cell.source = cell.source.replace('"hotpotqa", 50,', '"hotpotqa", 2,').replace(
+            '"labels.csv"', repr(str(tmp_path / "labels.csv"))
+        )
     run_notebook(nb, tmp_path)
     assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "labels.csv").exists()
 
 
 # --- by a judge
 
+
 class Judge(FakeChat):
     model = "judge"
-    def __init__(self, *replies): super().__init__(lambda request: replies[(len(self.asked) - 1) % len(replies)], tokens=(10, 5))
+
+    def __init__(self, *replies):
+        super().__init__(lambda request: replies[(len(self.asked) - 1) % len(replies)], tokens=(10, 5))
 
 
-@pytest.mark.parametrize("reply, outcome", [("Reason: so.\nOUTCOME: Partial Answer", "Partial Answer"),
-                                            ("**Outcome**: _search error_.", "Retrieval Error"),
-                                            ("I'd call it\nLabel Ambiguity", "Label Ambiguity"), ("Hm.", "")])
+@pytest.mark.parametrize(
+    "reply, outcome",
+    [
+        ("Reason: so.\nOUTCOME: Partial Answer", "Partial Answer"),
+        ("**Outcome**: _search error_.", "Retrieval Error"),
+        ("I'd call it\nLabel Ambiguity", "Label Ambiguity"),
+        ("Hm.", ""),
+    ],
+)
 def test_a_judge_is_read_tolerantly(reply, outcome):
     chat = Judge(reply)
-    assert by_judge([row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False) == [
+    assert by_judge(
+        [row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False
+    ) == [
         outcome,
         NO_ANSWER,
     ]
@@ -175,36 +264,63 @@ def test_a_judge_is_read_tolerantly(reply, outcome):
 
 def test_a_judgement_that_fails_is_no_gap():
     with pytest.raises(UsageError, match="1 of 1 judgements failed, the first for 'ours: q1'"):
-        by_judge([row()], load_profile("offline"), chat=Judge(CallFailed("server", "500", "try again")), store=Store(), progress=False)
+        by_judge(
+            [row()],
+            load_profile("offline"),
+            chat=Judge(CallFailed("server", "500", "try again")),
+            store=Store(),
+            progress=False,
+        )
 
 
 def test_a_judgement_is_bought_once_and_can_be_followed_down():
     store, chat = Store(), Judge("OUTCOME: Success")
-    for _ in range(2): assert by_judge([row()], load_profile("offline"), chat=chat, store=store, progress=False) == ["Success"]
+    for _ in range(2):
+        assert by_judge([row()], load_profile("offline"), chat=chat, store=store, progress=False) == ["Success"]
     assert len(chat.asked) == 1
     P, q = load_profile("offline"), load("musique", "synthetic", n=1)
     [made] = run({"TreeRare": TreeRare()}, {"musique": q}, P, store=store, progress=False).rows
     calls = calls_of(made, store)
-    assert (len(calls) == made.usage.calls and all(c["reply"] and c["messages"] for c in calls)
-            and q[0].question in calls[0]["messages"][-1]["content"])
+    assert (
+        len(calls) == made.usage.calls
+        and all(c["reply"] and c["messages"] for c in calls)
+        and q[0].question in calls[0]["messages"][-1]["content"]
+    )
     assert sum(c["tokens_in"] for c in calls) == made.usage.tokens_in
 
 
 # --- figures
 
+
 def test_an_outcome_without_an_example_says_so():
-    rows = [row("q1", "Tarn", "TreeRare"), row("q1", "Orlund", "ReAct"), row("q2", "", "TreeRare", error="timeout"),
-            row("q2", "Tarn", "ReAct")]
+    rows = [
+        row("q1", "Tarn", "TreeRare"),
+        row("q1", "Orlund", "ReAct"),
+        row("q2", "", "TreeRare", error="timeout"),
+        row("q2", "Tarn", "ReAct"),
+    ]
     s = sort(rows, load_profile("offline"), store=Store(), progress=False)
-    assert s.views["judge"] == ["Success", "Retrieval Error", NO_ANSWER, "Success"] and by_rule(rows[1]) == "Retrieval Error"
+    assert (
+        s.views["judge"] == ["Success", "Retrieval Error", NO_ANSWER, "Success"]
+        and by_rule(rows[1]) == "Retrieval Error"
+    )
     none = examples_table(s, "Partial Answer")
     assert [line["answers"] for line in none] == [0, 0] and not any(line["question_id"] for line in none)
-    for outcome in OUTCOMES: assert draw_examples(excerpts(s, outcome, "TreeRare")).get_size_inches()[0] > 5
-    assert "nothing to show. They end as: " in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer",
-        "TreeRare")).axes[0].texts)
-    cells = {(r["method"], r["metric"]): r for r in rates(s, "musique", ("TreeRare", "ReAct")) if r["dataset"].endswith("judge")}
-    assert (cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1
-            and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0)
+    for outcome in OUTCOMES:
+        assert draw_examples(excerpts(s, outcome, "TreeRare")).get_size_inches()[0] > 5
+    assert "nothing to show. They end as: " in " ".join(
+        t.get_text() for t in draw_examples(excerpts(s, "Partial Answer", "TreeRare")).axes[0].texts
+    )
+    cells = {
+        (r["method"], r["metric"]): r
+        for r in rates(s, "musique", ("TreeRare", "ReAct"))
+        if r["dataset"].endswith("judge")
+    }
+    assert (
+        cells["TreeRare", "Success rate"]["value"] == 0.5
+        and cells["TreeRare", "Success rate"]["failures"] == 1
+        and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0
+    )
     draw_rates(s)
 
 
@@ -213,13 +329,24 @@ def test_labels_by_hand_lead(tmp_path):
     rows = [row(f"q{i}", "Tarn", m) for m in ("ReAct", "TreeRare") for i in range(3)]
     for who in ("ada", "bo"):
         for r in rows:
-            write_annotation(tmp_path / "labels.csv", who, r,
-                             "Partial Answer" if r.method == "TreeRare" else "Success" if who == "ada"
-                             or r.question.id != "q2" else "Partial Answer")
+            write_annotation(
+                tmp_path / "labels.csv",
+                who,
+                r,
+                "Partial Answer"
+                if r.method == "TreeRare"
+                else "Success"
+                if who == "ada" or r.question.id != "q2"
+                else "Partial Answer",
+            )
     s = sort(rows, load_profile("offline"), str(tmp_path / "labels.csv"), store=Store(), progress=False)
     assert s.leading == "hand" and s.views["hand"][2] == ""
-    [cell] = [r for r in rates(s, "HotpotQA", ("TreeRare", "ReAct")) if (r["method"], r["dataset"], r["metric"]) == ("TreeRare minus ReAct",
-        "HotpotQA, by hand", "Partial Answer rate")]
+    [cell] = [
+        r
+        for r in rates(s, "HotpotQA", ("TreeRare", "ReAct"))
+        if (r["method"], r["dataset"], r["metric"])
+        == ("TreeRare minus ReAct", "HotpotQA, by hand", "Partial Answer rate")
+    ]
     assert (cell["value"], cell["n"]) == (1.0, 2)
 
 
@@ -227,5 +354,6 @@ def test_an_annotation_file_without_a_judgement(tmp_path):
     "Nothing judged is not everything judged."
     empty = tmp_path / "empty.csv"
     empty.write_text(",".join(ANNOTATION_FIELDS) + "\n")
-    with pytest.raises(UsageError, match="none of the 2 answers is judged in empty.csv"): read_annotations(empty, [row(), row("q2")])
+    with pytest.raises(UsageError, match="none of the 2 answers is judged in empty.csv"):
+        read_annotations(empty, [row(), row("q2")])
     assert read_annotations(empty, [row()], complete=False) == []

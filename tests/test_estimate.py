@@ -1,4 +1,5 @@
 "What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
+
 import asyncio, csv, json, os, subprocess, sys, tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +47,16 @@ def said(*words, cwd):
     return result.stdout
 
 
-def estimated(*words, cwd): return json.loads(said(*words, "--json", cwd=cwd))
+def estimated(*words, cwd):
+    return json.loads(said(*words, "--json", cwd=cwd))
 
 
 @pytest.mark.slow
 def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):  # noqa: F811
     body = BODY.replace("P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)", OWN_N)
-    body = "from treekit.experiments.tables import setting\n" + body.replace("int(questions) if n is None else n", "P.n")
+    body = "from treekit.experiments.tables import setting\n" + body.replace(
+        "int(questions) if n is None else n", "P.n"
+    )
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, body)
     assert load_profile("openai").n == 500
     made = estimated("treerare/table1", "--profile", "openai", cwd=clone)
@@ -92,20 +96,24 @@ NOTE = Prompt("test/note", "name_entities", "Text: $text", TEXT)
 @dataclass(frozen=True)
 class Indexing:
     "Three calls for its passages, and one for each question."
+
     requires = ("corpus",)
 
     async def __call__(self, question, context):
         async def build(own):
             top = own.trace.add("index", "passages")
-            for p in context.corpus.passages: await own.ask(NOTE, node=top, text=p.text)
+            for p in context.corpus.passages:
+                await own.ask(NOTE, node=top, text=p.text)
             return True
+
         await context.indexed(build)
         node, documents = context.trace.add("answer", "…"), list(context.corpus.passages)[:1]
         value = await context.ask(ASK, node=node, question=question.question, documents=documents)
         return Prediction(value["answer"], context.trace, context.usage)
 
 
-def questions(n): return [Question(f"q{i}", "demo", f"Who made film number {i}?", ("Lio Vant",)) for i in range(n)]
+def questions(n):
+    return [Question(f"q{i}", "demo", f"Who made film number {i}?", ("Lio Vant",)) for i in range(n)]
 
 
 def sampled(profile, asked, tmp_path, most=6):
@@ -120,7 +128,9 @@ def test_what_is_made_of_the_passages_is_not_scaled_with_the_questions(tmp_path)
     results, notes = sampled(profile, questions(300), tmp_path)
     total = counted(notes, profile).total()
     assert total["calls"] == 303 and total["calls_low"] == total["calls_high"] == 303
-    assert len(results.rows) == 300 and len({r.question.id for r in results.rows}) == 300  # the rest of a notebook finds all it looks for
+    assert (
+        len(results.rows) == 300 and len({r.question.id for r in results.rows}) == 300
+    )  # the rest of a notebook finds all it looks for
 
 
 def test_what_the_store_has_is_not_paid_again(tmp_path):
@@ -138,7 +148,8 @@ def test_the_keys_of_a_sample_are_those_of_the_paid_run(tmp_path):
     _, notes = sampled(profile, questions(4), tmp_path)
 
     class Paid(SubstituteClient):
-        async def complete(self, request): return [type(c)("Lio Vant", 5, 5) for c in await super().complete(request)]
+        async def complete(self, request):
+            return [type(c)("Lio Vant", 5, 5) for c in await super().complete(request)]
 
     p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
     chat = Paid("gpt-4o-mini", profile.endpoint, dict(temperature=0.0, max_tokens=1024))
@@ -152,11 +163,16 @@ def test_replies_are_as_long_as_recorded_ones_and_prompts_grow_with_what_they_ca
     later = call | dict(key="2", carried={"react.act": 10})
     sample = dict(calls=2, tokens_in=2000, tokens_out=20, asked=[call, later], error="")
     cell = dict(method="ReAct", dataset="d", n=1, predictions=["k"], places=[0], sample=[sample], index={}, indices=0)
-    real, offline = (counted([("a/b", dict(cells=[cell]))], load_profile(name)).total() for name in ("openai", "offline"))
+    real, offline = (
+        counted([("a/b", dict(cells=[cell]))], load_profile(name)).total() for name in ("openai", "offline")
+    )
     mean = reply_lengths(["react.act"])["react.act"].mean
     assert real["tokens_out"] == 2 * mean and real["tokens_in"] == 2000 + mean - 10
     assert (offline["tokens_in"], offline["tokens_out"]) == (2000, 20)
-    assert real["tokens_out_low"] < real["tokens_out"] < real["tokens_out_high"] and real["dollars"] < real["dollars_at_most"]
+    assert (
+        real["tokens_out_low"] < real["tokens_out"] < real["tokens_out_high"]
+        and real["dollars"] < real["dollars_at_most"]
+    )
 
 
 def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
@@ -166,16 +182,23 @@ def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
         assert float(r["low"]) < float(r["mean"]) < float(r["high"])
     assert len(reply_lengths(known_prompts())) > 30
     (bad := tmp_path / "bad.csv").write_text("kind,prompts,mean,low,high\nx,*,many,1,2\n")
-    with pytest.raises(UsageError, match="bad.csv, line 2"): reply_lengths(["a"], bad)
+    with pytest.raises(UsageError, match="bad.csv, line 2"):
+        reply_lengths(["a"], bad)
 
 
-@pytest.mark.parametrize("endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True), ("offline", True)])
+@pytest.mark.parametrize(
+    "endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True), ("offline", True)]
+)
 def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
-    chat, request = SubstituteClient("m", endpoint, dict(temperature=0.0, max_tokens=64)), ASK(question="Who?",
-        documents=[Passage("1", "a", "b")])
-    if scores: assert asyncio.run(chat.score(request, "a b"))
+    chat, request = (
+        SubstituteClient("m", endpoint, dict(temperature=0.0, max_tokens=64)),
+        ASK(question="Who?", documents=[Passage("1", "a", "b")]),
+    )
+    if scores:
+        assert asyncio.run(chat.score(request, "a b"))
     else:
-        with pytest.raises(ScoringUnsupported): asyncio.run(chat.score(request, "a b"))
+        with pytest.raises(ScoringUnsupported):
+            asyncio.run(chat.score(request, "a b"))
 
 
 def test_the_stand_in_needs_no_key(monkeypatch):
@@ -194,19 +217,26 @@ def test_every_question_is_asked_in_the_end_and_each_beginning_is_spread_out(n):
 def within(name, n, most, data, sets, share=0.15):
     "Estimate, run, compare: calls asked, calls paid, tokens in and out."
     from treekit.artefacts.catalog import FIELDS
+
     given = dict(data=str(data), n=n)
     profile = load_profile("offline", **given, **{k: v for k, v in sets.items() if k in FIELDS})
     with tempfile.TemporaryDirectory() as tmp, pytest.MonkeyPatch.context() as patch:
         warmly(patch)
         total = estimate_all((name,), profile, given, sets, most).total()
         store = Path(tmp, "store.sqlite")
-        [task], _ = reproduce_all((name,), "offline", f"{tmp}/out", 1, sets, RunOptions(store_file=store), force=True, **given)
+        [task], _ = reproduce_all(
+            (name,), "offline", f"{tmp}/out", 1, sets, RunOptions(store_file=store), force=True, **given
+        )
         assert not task.code, task.error
         with Store(store) as s:
             asked = s.usage(())[0]["calls"]
             paid = s.query("SELECT COUNT(*), SUM(tokens_in), SUM(tokens_out) FROM calls")[0]
-    pairs = dict(calls=(total["calls"], asked), paid=(total["calls"] - total["answered"], paid[0]),
-                 tokens_in=(total["tokens_in"], paid[1]), tokens_out=(total["tokens_out"], paid[2]))
+    pairs = dict(
+        calls=(total["calls"], asked),
+        paid=(total["calls"] - total["answered"], paid[0]),
+        tokens_in=(total["tokens_in"], paid[1]),
+        tokens_out=(total["tokens_out"], paid[2]),
+    )
     assert all(abs(a / b - 1) <= share for a, b in pairs.values()), pairs
     return pairs
 
@@ -214,12 +244,19 @@ def within(name, n, most, data, sets, share=0.15):
 def test_a_trained_models_reply_in_a_prompt_is_no_substitutes():
     "Its length is that of the run; the reply of a substitute is counted under the name of the prompt that it answered."
     path, reply = "1. Who directed the film Velmora?", "The film was directed by Lio Vant."
+
     class Calls:
-        def calls(self, keys): return dict(a=Completion(path, model="navigator (tiny)"), b=Completion(reply, model="m|answer|64"),
-                                           c=Completion("Tarn", model="m|final|32"))
+        def calls(self, keys):
+            return dict(
+                a=Completion(path, model="navigator (tiny)"),
+                b=Completion(reply, model="m|answer|64"),
+                c=Completion("Tarn", model="m|final|32"),
+            )
+
         def requests(self, keys):
             prompts = dict(a="Plan.", b=f"Plan:\n{path}", c=f"Plan:\n{path}\n{reply}")
             return {k: (k, [dict(role="user", content=text)]) for k, text in prompts.items()}
+
     trace = Trace()
     trace.add("answer", "").calls.extend("abc")
     rows = {row["key"]: row for row in noted_calls(trace, Calls(), "m")}
@@ -229,7 +266,7 @@ def test_a_trained_models_reply_in_a_prompt_is_no_substitutes():
 @pytest.mark.slow
 def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
     "The sample asks the model of the run: what differs is which twelve of the forty questions it asks (5.7 % as measured)."
-    within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=.1)
+    within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=0.1)
 
 
 def test_an_offline_profiles_substitute_is_its_own_model():
@@ -262,7 +299,9 @@ print(embedder()(["a text"]).shape, "torch" in sys.modules)
 def test_no_weights_of_the_hub_are_loaded(tmp_path):
     "Their names stay in the keys; the bundled encoder is itself; no mock's vector is kept on disk."
     env = os.environ | dict(TREEKIT_HOME=str(tmp_path), HF_HUB_OFFLINE="1")
-    done = subprocess.run([sys.executable, "-c", MOCKED], capture_output=True, text=True, env=env, cwd=Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", MOCKED], capture_output=True, text=True, env=env, cwd=Path(__file__).parents[1]
+    )
     assert done.stdout.splitlines() == ["1 some/ranker True False", "(1, 384) True"], done.stdout + done.stderr
     assert not any(b"Otto" in f.read_bytes() or "encoder" in f.name for f in tmp_path.rglob("*") if f.is_file())
 
@@ -272,5 +311,16 @@ def test_an_artefact_whose_encoders_are_not_here_is_estimated(tmp_path, monkeypa
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     (tmp_path / "home").mkdir()
-    made = estimated("treerare/table4", "--profile", "openai", "--data", "synthetic", "--n", "5", "--sample", "3", cwd=tmp_path / "home")
+    made = estimated(
+        "treerare/table4",
+        "--profile",
+        "openai",
+        "--data",
+        "synthetic",
+        "--n",
+        "5",
+        "--sample",
+        "3",
+        cwd=tmp_path / "home",
+    )
     assert made["total"]["calls"] == sum(r["n"] for r in made["rows"]) == 50 and made["total"]["dollars"] > 0

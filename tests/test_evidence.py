@@ -1,4 +1,5 @@
 "ARISE's metrics on real searches, and its figure of reasoning models against a local server that returns its thinking."
+
 import csv
 
 import pytest
@@ -18,7 +19,8 @@ PRINTED = {"hotpotqa": "HotpotQA", "2wiki": "2WikiMQA"}
 P = load_profile("offline", search_scope="own", retriever="bm25s")
 
 
-def vanilla(questions): return run({"Vanilla": revising.methods()["Vanilla"]}, {"d": questions}, P, store=Store(), progress=False)
+def vanilla(questions):
+    return run({"Vanilla": revising.methods()["Vanilla"]}, {"d": questions}, P, store=Store(), progress=False)
 
 
 def test_perfect_retrieval_scores_one_and_none_zero():
@@ -30,25 +32,33 @@ def test_perfect_retrieval_scores_one_and_none_zero():
 def test_sentences_of_a_pool_are_its_passages_cut():
     for q in load("2wiki", "synthetic", n=5) + load("hotpotqa", "synthetic", n=5):
         cut = evidence.by_sentence(q)
-        assert [" ".join(p.text for p in cut.paragraphs if p.id.startswith(f"{own.id}#"))
-                for own in q.paragraphs] == [" ".join(own.text.split()) for own in q.paragraphs]
+        assert [" ".join(p.text for p in cut.paragraphs if p.id.startswith(f"{own.id}#")) for own in q.paragraphs] == [
+            " ".join(own.text.split()) for own in q.paragraphs
+        ]
         gold = {tuple(i.split("#")) for i in cut.supporting}
-        assert gold and gold <= {(p.id, str(n)) for t, n in q.facts for p in q.paragraphs if p.title == t and p.id in q.supporting}
+        assert gold and gold <= {
+            (p.id, str(n)) for t, n in q.facts for p in q.paragraphs if p.title == t and p.id in q.supporting
+        }
 
 
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki"])
 def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
-    ("Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer "
-     "than with passages.")
+    "Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer than with passages."
     questions = load(dataset, str(folder_of(source)), n=150)
-    def f1(qs): return 100 * next(r["value"] for r in vanilla(qs).score(evidence.facts_f1))
+
+    def f1(qs):
+        return 100 * next(r["value"] for r in vanilla(qs).score(evidence.facts_f1))
+
     sentences, passages = f1([evidence.by_sentence(q) for q in questions]), f1(questions)
     assert 0 < sentences < 100
     assert sentences != passages
-    if source == "twin": return
+    if source == "twin":
+        return
     printed = next(
-        r["value"] for r in published("arise", "table1") if (r["method"], r["dataset"], r["metric"]) == ("Vanilla", PRINTED[dataset], "F1")
+        r["value"]
+        for r in published("arise", "table1")
+        if (r["method"], r["dataset"], r["metric"]) == ("Vanilla", PRINTED[dataset], "F1")
     )
     assert abs(sentences - printed) < 5
     assert dataset == "hotpotqa" or abs(sentences - printed) < abs(passages - printed)
@@ -69,7 +79,11 @@ def test_a_reasoning_model_beside_arise(server, tmp_path):
 def test_covered_em_is_a_substring_case_aside_of_the_one_gold_answer():
     "App. B.2 and the public code: no normalisation, no rule for yes and no, no aliases."
     em = evidence.covered_em
-    assert em("No film is older, so yes.", ("yes",)) == 1 and em("the ORN", ("The Orn",)) == 1 and em("an Orn", ("The Orn",)) == 0
+    assert (
+        em("No film is older, so yes.", ("yes",)) == 1
+        and em("the ORN", ("The Orn",)) == 1
+        and em("an Orn", ("The Orn",)) == 0
+    )
     assert em("Essel", ("Orn", "Essel")) == 0 and em("U.S.", ("US",)) == 0 and em("anything", ()) == 0
 
 
@@ -79,10 +93,15 @@ def test_what_a_server_can_score_is_known_before_a_table_runs(server):
     for echo, scorer in ((True, "likelihood"), (False, "guess")):
         server.reset(echo=echo)
         store = Store()
-        assert evidence.scorer_for(online, store=store) == scorer == evidence.scorer_for(online, store=store) and server.count == 1
-    with pytest.raises(UsageError, match="can't score.*--set scorer=guess"): evidence.scorer_for(online, "likelihood", store=Store())
+        assert (
+            evidence.scorer_for(online, store=store) == scorer == evidence.scorer_for(online, store=store)
+            and server.count == 1
+        )
+    with pytest.raises(UsageError, match="can't score.*--set scorer=guess"):
+        evidence.scorer_for(online, "likelihood", store=Store())
     assert evidence.scorer_for(online, "guess") == "guess" and evidence.scorer_for(P) == "likelihood"
-    with pytest.raises(UsageError, match="did you mean 'guess'"): evidence.scorer_for(P, "gues")
+    with pytest.raises(UsageError, match="did you mean 'guess'"):
+        evidence.scorer_for(P, "gues")
     methods, said = evidence.as_asked(VALUE_FUNCTIONS, P, scorer="guess")
     assert [m.scorer for m in methods.values()] == ["guess", "likelihood", "likelihood"] and "scorer=guess" in said
     questions = {"2wiki": load("2wiki", "synthetic", n=2)}
@@ -96,4 +115,5 @@ def test_each_model_of_a_figure_may_have_an_endpoint_of_its_own():
     own, other, named = evidence.models_at(P, "a=http://localhost:8001/v1, b, c=openai")
     assert (own.model, own.endpoint, own.api_key_env) == ("a", "http://localhost:8001/v1", "")
     assert (other.endpoint, named.api_key_env, named.retriever) == (P.endpoint, "OPENAI_API_KEY", P.retriever)
-    with pytest.raises(UsageError, match="no endpoint and no profile"): evidence.models_at(P, "a=localhost")
+    with pytest.raises(UsageError, match="no endpoint and no profile"):
+        evidence.models_at(P, "a=localhost")

@@ -1,4 +1,5 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
+
 import dataclasses, http.client, json, random, re, socket, sqlite3, subprocess, sys, threading
 from contextlib import suppress
 from pathlib import Path
@@ -46,7 +47,8 @@ def done():
     return store, runs
 
 
-def calls(opened, i): return [k for n in opened.rows[i].trace.nodes for k in n.calls]
+def calls(opened, i):
+    return [k for n in opened.rows[i].trace.nodes for k in n.calls]
 
 
 def test_a_run_is_kept_once_and_read_back(done):
@@ -61,17 +63,26 @@ def test_a_run_is_kept_once_and_read_back(done):
 
 def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
     "The table is made when it is first needed; no version changes."
-    with Store(tmp_path / "old.sqlite") as store: assert saved_runs(store) == []
+    with Store(tmp_path / "old.sqlite") as store:
+        assert saved_runs(store) == []
     with Store(tmp_path / "old.sqlite") as store:
         question = load("hotpotqa", "synthetic:100", n=1)
-        run({"cot": method("cot")}, {"hotpotqa": question}, load_profile("offline", data="synthetic:100"), store=store, progress=False)
+        run(
+            {"cot": method("cot")},
+            {"hotpotqa": question},
+            load_profile("offline", data="synthetic:100"),
+            store=store,
+            progress=False,
+        )
         assert len(saved_runs(store)) == 1
-    with sqlite3.connect(tmp_path / "old.sqlite") as db: assert db.execute("PRAGMA user_version").fetchone() == (1,)
+    with sqlite3.connect(tmp_path / "old.sqlite") as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (1,)
 
 
 def test_a_record_may_not_name_anything():
     for kind in ("os:system", "subprocess:Popen", "treekit.config:load_profile", "nowhere.at.all:X"):
-        with pytest.raises((UsageError, ModuleNotFoundError)): from_record(dict(kind=kind, fields={}))
+        with pytest.raises((UsageError, ModuleNotFoundError)):
+            from_record(dict(kind=kind, fields={}))
     assert from_record(to_record(Edits(replies=(("a", "b"),)))) == Edits(replies=(("a", "b"),))
 
 
@@ -84,11 +95,11 @@ def test_a_replay_is_the_same_bytes_and_asks_nothing(done, name):
         assert same_bytes(opened, i, again) and again.asked == 0 and again.dollars == 0
 
 
-@pytest.mark.parametrize(("name", "times"), [(name, 3) for name in FIVE] +
-                         [pytest.param(name, 20, marks=pytest.mark.slow) for name in FIVE])
+@pytest.mark.parametrize(
+    ("name", "times"), [(name, 3) for name in FIVE] + [pytest.param(name, 20, marks=pytest.mark.slow) for name in FIVE]
+)
 def test_random_forks_ask_only_what_follows(done, name, times):
-    ("Another reply at a random call (a hundred times, with the slow ones): calls before it come from the store, the original stays, "
-     "the same fork is found again, and an unedited replay gives the same bytes.")
+    "Another reply at a random call (a hundred times, with the slow ones): calls before it come from the store, the original stays, the same fork is found again, and an unedited replay gives the same bytes."
     store, runs = done
     opened, rng = open_run(store, runs[name]), random.Random(f"{name} {times}")
     before = [json.dumps(r.trace.to_json()) for r in opened.rows]
@@ -149,11 +160,14 @@ def test_a_passage_parsed_otherwise(tmp_path):
     from treekit.experiments.resources import Corpus
     from treekit.explorer.edited_parses import EditedCorpus
     from treekit.syntax.entities import AnnotatedText, Annotations, Entity, SentenceTree, annotated_text
+
     passages = [Passage("a", "Sand", "Ada wrote a book about Rome."), Passage("b", "Rome", "Ada saw Rome.")]
 
     class ByHand:
         fingerprint = "by hand"
-        def __call__(self, texts): return [self.read(t) for t in texts]
+
+        def __call__(self, texts):
+            return [self.read(t) for t in texts]
 
         def read(self, text):
             at, words = 0, []
@@ -162,16 +176,24 @@ def test_a_passage_parsed_otherwise(tmp_path):
                 words.append((at, at + len(word)))
             names = tuple(Entity(n, "PER", text.index(n), text.index(n) + len(n)) for n in ("Ada", "Rome") if n in text)
             starts, ends = zip(*words)
-            return AnnotatedText((SentenceTree(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names)
+            return AnnotatedText(
+                (SentenceTree(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names
+            )
+
     corpus = Corpus(passages, "two", Annotations(ByHand(), path=tmp_path / "trees.sqlite"))
     text = annotated_text(passages[0])
+
     def weights(c):
         told = c.informative().explain("Ada or Rome?", passages)
         return {p.id: {f.name: f.importance for f in e.found} for p, e in zip(passages, told)}
-    edited = EditedCorpus(corpus, ((text, 0, 3, 2), (text, 0, 4, 2)))  # two words hang below "Ada" (the second word), not below the first
+
+    edited = EditedCorpus(
+        corpus, ((text, 0, 3, 2), (text, 0, 4, 2))
+    )  # two words hang below "Ada" (the second word), not below the first
     before, after = weights(corpus), weights(edited)
     assert after["b"] == before["b"] and after["a"]["ada"] == before["a"]["ada"] + 2
-    with pytest.raises(UsageError, match="below itself"): weights(EditedCorpus(corpus, ((text, 0, 1, 2),)))
+    with pytest.raises(UsageError, match="below itself"):
+        weights(EditedCorpus(corpus, ((text, 0, 1, 2),)))
 
 
 def test_a_fork_of_a_fork(done):
@@ -186,9 +208,16 @@ def test_a_fork_of_a_fork(done):
 
 def test_a_fork_needs_its_passages():
     store, asked = Store(), load("hotpotqa", "synthetic:100", n=1)
-    made = run({"cot": method("cot")}, {"mine": asked}, load_profile("offline"), corpora={"mine": list(asked[0].paragraphs)}, store=store,
-               progress=False)
-    with pytest.raises(UsageError, match="were given by a program"): fork(open_run(store, made.kept), 0)
+    made = run(
+        {"cot": method("cot")},
+        {"mine": asked},
+        load_profile("offline"),
+        corpora={"mine": list(asked[0].paragraphs)},
+        store=store,
+        progress=False,
+    )
+    with pytest.raises(UsageError, match="were given by a program"):
+        fork(open_run(store, made.kept), 0)
 
 
 def test_two_runs_side_by_side(done):
@@ -205,6 +234,7 @@ def test_two_runs_side_by_side(done):
 
 def test_alignment_is_quick_where_trees_are_wide_or_deep():
     from treekit.core.method import Trace
+
     wide, deep, above = Trace(), Trace(), None
     root = wide.add("q", "q")
     for i in range(5000):
@@ -217,15 +247,18 @@ def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
     "A saved page holds what the API replies."
     from treekit.explorer.page import in_chunks, paths_of
     import base64, zlib
+
     store, runs = done
     name = runs["rdr2"]
     api = ExplorerAPI(store, (name,))
     paths, chunks = in_chunks(paths_of(api, [name]))
     held = {}
-    for chunk in chunks: held |= json.loads(zlib.decompress(base64.b64decode(chunk)))
+    for chunk in chunks:
+        held |= json.loads(zlib.decompress(base64.b64decode(chunk)))
     assert set(held) == set(paths)
     for path in paths:
-        if path != "runs": assert held[path] == json.loads(json.dumps(api.get(path))), path
+        if path != "runs":
+            assert held[path] == json.loads(json.dumps(api.get(path))), path
     assert any(held[p].get("document") for p in held if p.startswith("node/")), "RDR²'s documents are there"
 
 
@@ -233,14 +266,28 @@ def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
 def test_the_command(tmp_path):
     "A list, a file, and one line where there is nothing."
     import os
+
     env = os.environ | dict(TREEKIT_HOME=str(tmp_path))
     main = "import sys; from treekit.cli.main import main; main(sys.argv[1:])"
-    def treekit(*words): return subprocess.run([sys.executable, "-c", main, *words], capture_output=True, text=True, env=env)
+
+    def treekit(*words):
+        return subprocess.run([sys.executable, "-c", main, *words], capture_output=True, text=True, env=env)
+
     nothing = treekit("explore", "--list")
-    assert nothing.returncode == 2 and nothing.stderr.startswith("treekit: nothing was run") and nothing.stderr.count("\n") == 1
+    assert (
+        nothing.returncode == 2
+        and nothing.stderr.startswith("treekit: nothing was run")
+        and nothing.stderr.count("\n") == 1
+    )
     with Store(tmp_path / "store" / "offline.sqlite") as store:
         profile = load_profile("offline", data="synthetic:100")
-        made = run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)}, profile, store=store, progress=False)
+        made = run(
+            {"cot": method("cot")},
+            {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)},
+            profile,
+            store=store,
+            progress=False,
+        )
     listed = treekit("explore", "--list", "--json")
     assert [r["label"] for r in json.loads(listed.stdout)] == ["cot on hotpotqa 2"]
     page = treekit("explore", made.kept[:5], "--html", str(tmp_path / "run.html"))
@@ -258,6 +305,7 @@ def test_a_forked_method_says_what_its_original_says():
 def test_what_a_switch_takes_is_said_before(done):
     "The price that is shown is what the run then takes: all of it where every question was tried."
     from treekit.explorer.cost_preview import try_switch
+
     store, runs = done
     opened = open_run(store, runs["treerare"])
     price = try_switch(opened, "treerare", dict(top_k=3))
@@ -282,19 +330,29 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
     made = api.done(api.post(f"switch/{name}", change))
     assert api.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
     swept = api.done(api.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
-    assert [p["value"] for p in swept["points"]] == ["1", "5"] and all(p["low"] <= p["mean"] <= p["high"] for p in swept["points"])
+    assert [p["value"] for p in swept["points"]] == ["1", "5"] and all(
+        p["low"] <= p["mean"] <= p["high"] for p in swept["points"]
+    )
     assert api.get(f"run/{swept['points'][0]['run']}")["rows"][0]["method"] == "rdr2, top_k=1"
     routing = next(n for n in api.runs.run(name).rows[0].trace.nodes if n.kind == "routing")
     routed = api.get(f"node/{name}/0/{routing.id}")["routed"]
     assert routed["rows"] and {id for _, id in routed["said"]} <= {r[0] for r in routed["rows"]}
     refused = api.done(api.post(f"fork/{name}/0", dict(routes=[[routed["key"], []]])))
     assert api.runs.run(refused["run"]).rows[0].trace.nodes[routing.id].data["behaviours"] == []
-    with pytest.raises(UsageError, match="behaviour"): api.post(f"fork/{name}/0", dict(routes=[[routed["key"], [["RUN", 1, ""]]]]))
-    for path, body in ((f"switch/{name}", dict(method="rdr2", fields=dict(code="x"))), (f"switch/{name}", dict(method="nobody")),
-                       (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
-                       (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])), (f"fork/{name}/0", dict(code=[["a", "b"]])),
-                       (f"price/{name}", dict(method="rdr2", n=-1)), ("stop/99", {}), ("shutdown", {})):
-        with pytest.raises(UsageError): api.post(path, body)
+    with pytest.raises(UsageError, match="behaviour"):
+        api.post(f"fork/{name}/0", dict(routes=[[routed["key"], [["RUN", 1, ""]]]]))
+    for path, body in (
+        (f"switch/{name}", dict(method="rdr2", fields=dict(code="x"))),
+        (f"switch/{name}", dict(method="nobody")),
+        (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
+        (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])),
+        (f"fork/{name}/0", dict(code=[["a", "b"]])),
+        (f"price/{name}", dict(method="rdr2", n=-1)),
+        ("stop/99", {}),
+        ("shutdown", {}),
+    ):
+        with pytest.raises(UsageError):
+            api.post(path, body)
 
 
 def test_a_parse_is_shown_and_edited_from_the_page(done):
@@ -304,11 +362,14 @@ def test_a_parse_is_shown_and_edited_from_the_page(done):
     [text] = found["texts"]
     one = text["sentences"][0]
     assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
-    made = api.done(api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]])))
+    made = api.done(
+        api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]]))
+    )
     shown = api.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
     assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
     circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
-    with pytest.raises(UsageError, match="below itself"): api.post(f"fork/{name}/0", circle)
+    with pytest.raises(UsageError, match="below itself"):
+        api.post(f"fork/{name}/0", circle)
 
 
 def test_korean_has_english_beside_it(done):
@@ -320,18 +381,31 @@ def test_korean_has_english_beside_it(done):
     api = ExplorerAPI(store)
     [row] = api.get(f"run/{made.kept}")["rows"]
     tree = api.get(f"tree/{made.kept}/0")
-    assert row["gloss"]["question"].endswith("?") and row["gloss"]["golds"] and len(tree["gloss"]) == len(tree["text"]) and tree["gloss"][0]
-    assert not any("가" <= c <= "힣" for text in (row["gloss"]["question"], row["gloss"]["golds"], *tree["gloss"]) for c in text)
+    assert (
+        row["gloss"]["question"].endswith("?")
+        and row["gloss"]["golds"]
+        and len(tree["gloss"]) == len(tree["text"])
+        and tree["gloss"][0]
+    )
+    assert not any(
+        "가" <= c <= "힣" for text in (row["gloss"]["question"], row["gloss"]["golds"], *tree["gloss"]) for c in text
+    )
     assert "gloss" not in api.get(f"run/{done[1]['arise']}")["rows"][0]
 
 
 def test_a_run_says_which_table_it_was_made_for(done):
     "`treekit reproduce` names the artefact in the notebook's options, and the run's record keeps it."
     from treekit.config import RunOptions
+
     store = Store()
-    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)}, load_profile("offline", data="synthetic:100"),
+    run(
+        {"cot": method("cot")},
+        {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)},
+        load_profile("offline", data="synthetic:100"),
         store=store,
-        progress=False, options=RunOptions(about=dict(artefact="toq/table2")))
+        progress=False,
+        options=RunOptions(about=dict(artefact="toq/table2")),
+    )
     assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
 
 
@@ -349,7 +423,9 @@ def test_forks_and_overrides_are_named_by_what_was_changed(done):
     assert made.run.kept.head["methods"] == [f"{name}, fork: reply “FINAL: Ada Lovelace”"]
     again = fork(made.run, 0, Edits(passages=((query, left),), heads=((row.question.question, 0, 2, 1),)))
     [label] = again.run.kept.head["methods"]
-    assert label.startswith(f"{name}, fork: reply “FINAL: Ada Lovelace”, passages ") and label.endswith(", parse word 2 below word 1")
+    assert label.startswith(f"{name}, fork: reply “FINAL: Ada Lovelace”, passages ") and label.endswith(
+        ", parse word 2 below word 1"
+    )
     assert fork(opened, 0, Edits(passages=((query, left),))).run.kept.head["methods"][0].count("without “") == 1
     changed = switch(opened, name, dict(top_k="3"), n=1)
     about = changed.kept.head["about"]
@@ -360,12 +436,18 @@ def test_forks_and_overrides_are_named_by_what_was_changed(done):
 def test_a_run_can_be_watched_and_stopped(done):
     "A watcher is told how far a run is; what it stops is stored as far as it came, and can be gone on with."
     seen, store = [], Store()
-    asked, profile = {"hotpotqa": load("hotpotqa", "synthetic:100", n=3)}, load_profile("offline", data="synthetic:100", retriever="bm25s")
+    asked, profile = (
+        {"hotpotqa": load("hotpotqa", "synthetic:100", n=3)},
+        load_profile("offline", data="synthetic:100", retriever="bm25s"),
+    )
 
     def watch(told):
         seen.append(told)
-        if len(seen) == 1: raise KeyboardInterrupt
-    with pytest.raises(KeyboardInterrupt): run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=watch)
+        if len(seen) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=watch)
     made = run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=seen.append)
     assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []
 
@@ -374,11 +456,14 @@ QUESTIONS = ("treerare_tree", "toq_levels", "arise_risk", "searchr_path", "rdr2_
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS]
+)
 def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path):
     "Headless, as a reader runs them, each on its own few questions; what they show is a page."
     import nbformat
     from commands import run_notebook
+
     nb = nbformat.read(ROOT / "nbs" / "explore" / f"{name}.ipynb", 4)
     run_notebook(nb, tmp_path)
     assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
@@ -415,19 +500,33 @@ def test_a_body_nested_too_deeply_is_the_readers_fault():
             assert client.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
-@pytest.mark.parametrize("heads, body, codes", [
-    ("Content-Length: 4\r\nTransfer-Encoding: chunked", "0\r\n\r\nGET / HTTP/1.1\r\n\r\n", ["400"]),  # and a second request
-    ("Content-Length: 2\r\nContent-Length: 3", "{}x", ["400"]),
-    ("Content-Length: +2", "{}", ["400"]), ("Content-Length: abc", "{}", ["400"]),
-    ("Content-Length: 99999999", "", ["413"]), (f"Content-Length: {'9' * 5000}", "", ["413"]),
-    ("Transfer-Encoding: chunked", "FFFFFFF\r\naaaa", ["400"])])
+@pytest.mark.parametrize(
+    "heads, body, codes",
+    [
+        (
+            "Content-Length: 4\r\nTransfer-Encoding: chunked",
+            "0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
+            ["400"],
+        ),  # and a second request
+        ("Content-Length: 2\r\nContent-Length: 3", "{}x", ["400"]),
+        ("Content-Length: +2", "{}", ["400"]),
+        ("Content-Length: abc", "{}", ["400"]),
+        ("Content-Length: 99999999", "", ["413"]),
+        (f"Content-Length: {'9' * 5000}", "", ["413"]),
+        ("Transfer-Encoding: chunked", "FFFFFFF\r\naaaa", ["400"]),
+    ],
+)
 def test_an_ambiguous_or_endless_request_gets_one_refusal(heads, body, codes):
-    with ServedExplorer(ExplorerAPI(Store())) as served, socket.create_connection(("127.0.0.1", served.port), timeout=10) as client:
+    with (
+        ServedExplorer(ExplorerAPI(Store())) as served,
+        socket.create_connection(("127.0.0.1", served.port), timeout=10) as client,
+    ):
         start = f"POST /api/fork HTTP/1.1\r\nHost: 127.0.0.1:{served.port}\r\nX-Treekit-Token: {served.token}"
         client.sendall(f"{start}\r\n{heads}\r\n\r\n{body}".encode())
         said = b""
         with suppress(OSError):
-            while part := client.recv(9999): said += part
+            while part := client.recv(9999):
+                said += part
     assert re.findall(r"^HTTP/1.1 (\d+)", said.decode(), re.M) == codes, said
 
 
@@ -435,8 +534,10 @@ def test_open_connections_take_no_threads():
     with ServedExplorer(ExplorerAPI(Store())) as served:
         before = threading.active_count()
         dribbling = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
-        for client in dribbling: client.sendall(b"GET / HT")
+        for client in dribbling:
+            client.sendall(b"GET / HT")
         connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
         connection.request("GET", "/")
         assert connection.getresponse().status == 200 and threading.active_count() - before <= 1
-        for client in dribbling: client.close()
+        for client in dribbling:
+            client.close()

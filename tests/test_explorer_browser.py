@@ -1,4 +1,5 @@
 "The explorer in a real browser: ten thousand nodes; texts that mean harm; axe; what a served page runs. See test_browser_matrix."
+
 import os, shutil, threading, time
 from pathlib import Path
 
@@ -11,9 +12,12 @@ from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 
-playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright (no browser is downloaded)")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="no playwright: pip install playwright (no browser is downloaded)"
+)
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-if not CHROMIUM: pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
+if not CHROMIUM:
+    pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +31,8 @@ def browser():
 def until(page, condition):
     "Wait; by asking again, since the page's policy forbids what Playwright's own waiting does."
     for _ in range(600):
-        if page.evaluate(f"Boolean({condition})"): return
+        if page.evaluate(f"Boolean({condition})"):
+            return
         page.wait_for_timeout(50)
     raise AssertionError(f"never: {condition}; {page.trouble}")
 
@@ -50,7 +55,12 @@ def opened(browser, url, **given):
 def small(tmp_path_factory):
     store = Store()
     first, second = small_runs(store)
-    file = save_page(ExplorerAPI(store, (first, second)), [first, second], tmp_path_factory.mktemp("page") / "small.html", other=second)
+    file = save_page(
+        ExplorerAPI(store, (first, second)),
+        [first, second],
+        tmp_path_factory.mktemp("page") / "small.html",
+        other=second,
+    )
     return store, first, second, file
 
 
@@ -63,7 +73,8 @@ def large(tmp_path_factory):
 
 def acted(page, actions, word):
     "Milliseconds of so many actions of four kinds, sorted; then the first paint, the rows in the page, and its heap in MB."
-    times = page.evaluate("""async ([actions, word]) => {
+    times = page.evaluate(
+        """async ([actions, word]) => {
         const out = [], t = explorer.tree, frame = () => new Promise(r => requestAnimationFrame(() => setTimeout(r, 0)));
         for (let i = 0; i < actions; i++) {
             const at = (i * 7919) % t.n, start = performance.now();
@@ -73,8 +84,12 @@ def acted(page, actions, word):
             out.push(performance.now() - start);
             await frame();
         }
-        return out.sort((a, b) => a - b); }""", [actions, word])
-    paint = page.evaluate("performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime")
+        return out.sort((a, b) => a - b); }""",
+        [actions, word],
+    )
+    paint = page.evaluate(
+        "performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime"
+    )
     most = page.evaluate("document.querySelectorAll('[role=treeitem], [role=option]').length")
     heap = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0")
     p50, p95 = times[actions // 2], times[actions * 95 // 100]
@@ -97,9 +112,12 @@ def test_ten_thousand_nodes(browser, large):
 def test_a_chain_of_five_thousand(browser, tmp_path):
     "No recursion: the deepest node is reached, drawn and folded."
     trace, above = Trace(), None
-    for i in range(5000): above = trace.add("step", f"step {i}", parent=above)
+    for i in range(5000):
+        above = trace.add("step", f"step {i}", parent=above)
     store = Store()
-    page = opened(browser, save_page(ExplorerAPI(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri())
+    page = opened(
+        browser, save_page(ExplorerAPI(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri()
+    )
     page.evaluate("explorer.tree.pick(4999); explorer.view('drawing')")
     until(page, "explorer.tree.placed")
     page.evaluate("explorer.tree.fold(0, true)")
@@ -108,11 +126,26 @@ def test_a_chain_of_five_thousand(browser, tmp_path):
 
 
 PAYLOADS = [
-    "<script>window.harm=1</script>", "<img src=x onerror=window.harm=1>", "<svg onload=window.harm=1>", "javascript:window.harm=1",
-    "</script><script>window.harm=1</script>", "<iframe srcdoc='<script>parent.harm=1</script>'>", "\"><script>window.harm=1</script>",
-    "'-window.harm-'", "${window.harm=1}", "{{window.harm=1}}", "<!--<script>window.harm=1//-->", "<a href=javascript:window.harm=1>x</a>",
-    "<style>*{display:none}</style>", "<base href=//elsewhere.example>", "<meta http-equiv=refresh content='0;url=//elsewhere.example'>",
-    "<math><mtext><script>window.harm=1</script></mtext></math>", "\u202eright to left\u202c", "\ud800 alone", "a\u0000b", "\u2028\u2029",
+    "<script>window.harm=1</script>",
+    "<img src=x onerror=window.harm=1>",
+    "<svg onload=window.harm=1>",
+    "javascript:window.harm=1",
+    "</script><script>window.harm=1</script>",
+    "<iframe srcdoc='<script>parent.harm=1</script>'>",
+    '"><script>window.harm=1</script>',
+    "'-window.harm-'",
+    "${window.harm=1}",
+    "{{window.harm=1}}",
+    "<!--<script>window.harm=1//-->",
+    "<a href=javascript:window.harm=1>x</a>",
+    "<style>*{display:none}</style>",
+    "<base href=//elsewhere.example>",
+    "<meta http-equiv=refresh content='0;url=//elsewhere.example'>",
+    "<math><mtext><script>window.harm=1</script></mtext></math>",
+    "\u202eright to left\u202c",
+    "\ud800 alone",
+    "a\u0000b",
+    "\u2028\u2029",
 ]
 WRAPS = ["{}", "{}{}", "x{}", "{}\n", "<b>{}</b>", "]]>{}", "&lt;{}", "\\u003c{}", "</textarea>{}", "</title>{}"]
 
@@ -123,7 +156,9 @@ def test_two_hundred_texts_that_mean_harm(browser, tmp_path):
     assert len(harmful) == 201
     trace, clean = Trace(), lambda t: t.encode("utf-8", "replace").decode()
     for text in map(clean, harmful):
-        node = trace.add(text[:60], text, evidence=text, hits=[dict(id=text[:50], title=text[:80], score=1.0)], queries=[text])
+        node = trace.add(
+            text[:60], text, evidence=text, hits=[dict(id=text[:50], title=text[:80], score=1.0)], queries=[text]
+        )
         node.notes.append(text[:500])
     store = Store()
     name = kept(store, "harm", [trace], [harmful[0]], payload=PAYLOADS[1])
@@ -141,16 +176,23 @@ def test_two_hundred_texts_that_mean_harm(browser, tmp_path):
 
 def axe_file():
     "The checker."
-    folders = [Path(p) for p in (os.environ.get("AXE_CORE", ""), "node_modules/axe-core", "/usr/lib/node_modules/axe-core") if p]
+    folders = [
+        Path(p)
+        for p in (os.environ.get("AXE_CORE", ""), "node_modules/axe-core", "/usr/lib/node_modules/axe-core")
+        if p
+    ]
     checker = next((f / "axe.min.js" for f in folders if (f / "axe.min.js").is_file()), None)
-    if checker is None: pytest.skip("no axe-core: npm install axe-core, or AXE_CORE=its folder")
+    if checker is None:
+        pytest.skip("no axe-core: npm install axe-core, or AXE_CORE=its folder")
     return checker
 
 
 def complaints(page):
     "What axe finds serious or worse."
-    return page.evaluate("axe.run(document).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))"
-                         ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))")
+    return page.evaluate(
+        "axe.run(document).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))"
+        ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))"
+    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -184,7 +226,9 @@ def test_fifty_thousand_nodes(browser, tmp_path):
     page = opened(browser, file.as_uri())
     times, _, most, heap = acted(page, 100, "n")
     print(f"{file.stat().st_size / 1e6:.2f} MB")
-    assert times[95] < 250 * float(os.environ.get("TREEKIT_SLOW", 1)) and most <= 150 and heap < 500 and page.trouble == []
+    assert (
+        times[95] < 250 * float(os.environ.get("TREEKIT_SLOW", 1)) and most <= 150 and heap < 500 and page.trouble == []
+    )
     page.close()
 
 
@@ -196,14 +240,20 @@ def alive(tmp_path_factory):
     from treekit.experiments.resources import load
     from treekit.experiments.run import run
     from treekit.papers.registry import method
+
     store, profile = Store(), load_profile("offline", data="synthetic:100", retriever="bm25s")
-    korean, english = {"komultihop": load("komultihop", "synthetic:100", n=1)}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=3)}
+    korean, english = (
+        {"komultihop": load("komultihop", "synthetic:100", n=1)},
+        {"hotpotqa": load("hotpotqa", "synthetic:100", n=3)},
+    )
     ko = run({"toq": configure(method("toq"), levels=2)}, korean, profile, store=store, progress=False)
     made = run({"treerare": method("treerare")}, english, profile, store=store, progress=False)
-    with ServedExplorer(ExplorerAPI(store, forks=True)) as served: yield served, made.kept, ko.kept
+    with ServedExplorer(ExplorerAPI(store, forks=True)) as served:
+        yield served, made.kept, ko.kept
 
 
-def press_named(page, name): page.get_by_role("button", name=name, exact=True).click()
+def press_named(page, name):
+    page.get_by_role("button", name=name, exact=True).click()
 
 
 def test_a_switch_from_the_page(browser, alive):
@@ -238,15 +288,21 @@ def test_a_switch_from_the_page(browser, alive):
 def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
     "A page that is loaded again, and another tab, follow the count and have its Stop; one that isn't stopped says its result."
     from treekit.explorer import api
+
     served, name, _ = alive
     counted, go_on = api.price_record, threading.Event()
+
     def slow(run, wanted, job):
         watch = job.watch
+
         def held(told):
-            while not (job.halt or go_on.is_set()): time.sleep(0.02)
+            while not (job.halt or go_on.is_set()):
+                time.sleep(0.02)
             watch(told)
+
         job.watch = held
         return counted(run, wanted, job)
+
     monkeypatch.setattr(api, "price_record", slow)
     jobs = served.api.replays.jobs
 
@@ -263,14 +319,18 @@ def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
 
     page, tab = begun(), opened(browser, served.address)
     job = jobs.under_way()
-    for shown in (page, tab): until(shown, "document.querySelector('.tkx-status button')?.innerText === 'Stop'")
+    for shown in (page, tab):
+        until(shown, "document.querySelector('.tkx-status button')?.innerText === 'Stop'")
     page.get_by_role("button", name="Stop", exact=True).click()
-    for shown in (page, tab): until(shown, "document.querySelector('.tkx-status').innerText.startsWith('Counting was stopped')")
+    for shown in (page, tab):
+        until(shown, "document.querySelector('.tkx-status').innerText.startsWith('Counting was stopped')")
     assert job.state == "stopped" and jobs.under_way() is None
     page.close()
     page = begun()
     go_on.set()
-    until(page, "/Counting has ended: .* calls .* from the store/.test(document.querySelector('.tkx-status').innerText)")
+    until(
+        page, "/Counting has ended: .* calls .* from the store/.test(document.querySelector('.tkx-status').innerText)"
+    )
     assert jobs.under_way() is None and page.trouble == tab.trouble == []
     page.close()
     tab.close()
@@ -285,14 +345,23 @@ def test_a_sweep_and_a_fork_from_the_page(browser, alive):
     page.get_by_label("field to sweep").select_option("top_k")
     page.get_by_label("values, with commas between").fill("1, 3")
     press_named(page, "What would the sweep take?")
-    until(page, "[...document.querySelectorAll('.tkx-bench button')].some(b => b.innerText === 'Run the sweep' && !b.disabled)")
+    until(
+        page,
+        "[...document.querySelectorAll('.tkx-bench button')].some(b => b.innerText === 'Run the sweep' && !b.disabled)",
+    )
     press_named(page, "Run the sweep")
-    until(page, "document.querySelectorAll('.tkx-point').length === 2 && document.querySelectorAll('.tkx-pointed').length === 2")
+    until(
+        page,
+        "document.querySelectorAll('.tkx-point').length === 2 && document.querySelectorAll('.tkx-pointed').length === 2",
+    )
     page.locator(".tkx-point").first.click()
     until(page, "explorer.other && explorer.other.head.methods[0] === 'treerare, top_k=1'")
     page.evaluate("explorer.compareWith('').then(() => explorer.tree.pick(1))")
     page.evaluate("explorer.pane('node')")
-    until(page, "document.querySelectorAll('.tkx-right svg text').length > 5 && document.querySelector('.tkx-right .tkx-marked')")
+    until(
+        page,
+        "document.querySelectorAll('.tkx-right svg text').length > 5 && document.querySelector('.tkx-right .tkx-marked')",
+    )
     page.get_by_text("Fork: another edge of the parse").click()
     page.get_by_label("word", exact=True).select_option("10")
     page.get_by_label("its new head").select_option("2")
@@ -315,12 +384,17 @@ def test_korean_can_be_read_without_a_korean_font(browser, alive, tmp_path):
     page = opened(browser, file.as_uri())
     until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")
     press_named(page, "Switches…")
-    assert "can be run in it" in page.locator(".tkx-bench").inner_text() and page.asked == [file.as_uri()] and page.trouble == []
+    assert (
+        "can be run in it" in page.locator(".tkx-bench").inner_text()
+        and page.asked == [file.as_uri()]
+        and page.trouble == []
+    )
     page.close()
 
 
 def test_a_missing_font_is_said(browser, small, tmp_path, monkeypatch):
     from treekit.explorer import fonts
+
     monkeypatch.setattr(fonts, "font_file", lambda: None)
     fonts.kept_cut.cache_clear()
     store = Store()
@@ -338,9 +412,13 @@ def routed():
     from treekit.experiments.resources import load
     from treekit.experiments.run import run
     from treekit.papers.registry import method
+
     store, profile = Store(), load_profile("offline", data="synthetic:100", retriever="bm25s")
-    made = run({"rdr2": method("rdr2")}, {"asqa": load("asqa", "synthetic:100", n=1)}, profile, store=store, progress=False)
-    with ServedExplorer(ExplorerAPI(store, forks=True)) as served: yield served, made.kept
+    made = run(
+        {"rdr2": method("rdr2")}, {"asqa": load("asqa", "synthetic:100", n=1)}, profile, store=store, progress=False
+    )
+    with ServedExplorer(ExplorerAPI(store, forks=True)) as served:
+        yield served, made.kept
 
 
 @pytest.mark.parametrize("width, scheme", [(1280, "light"), (400, "dark"), (400, "light")])
@@ -348,9 +426,13 @@ def test_axe_has_no_serious_complaint_about_open_forms(browser, alive, routed, w
     "Every form of a fork, unfolded: replies, queries, passages, an edge of the parse, behaviours of the router; at 400 pixels, too."
     checker, forms = axe_file(), set()
     for served, name, node in ((alive[0], alive[1], 1), (routed[0], routed[1], 0), (routed[0], routed[1], 2)):
-        page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800))
+        page = opened(
+            browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800)
+        )
         page.add_script_tag(path=str(checker))
-        page.evaluate(f"explorer.openRun('{name}').then(() => {{ explorer.tree.pick({node}); explorer.pane('node'); return 1 }})")
+        page.evaluate(
+            f"explorer.openRun('{name}').then(() => {{ explorer.tree.pick({node}); explorer.pane('node'); return 1 }})"
+        )
         page.wait_for_timeout(1500)
         page.evaluate("document.querySelectorAll('.tkx-right details').forEach(d => { d.open = true })")
         forms |= set(page.evaluate("[...document.querySelectorAll('.tkx-fork > summary')].map(s => s.textContent)"))
@@ -381,7 +463,8 @@ def test_a_wide_drawing_keeps_its_root_as_long_as_there_is_room(browser, tmp_pat
         assert 0 <= seen["x"] and seen["right"] <= seen["room"] and 0 <= seen["y"] < seen["tall"], seen
         skipped = (20 - seen["root"]) / seen["column"]
         assert abs(skipped - round(skipped)) < 1e-6, seen
-        if (seen["depth"] + 1) * seen["column"] + 20 <= seen["room"]: assert seen["root"] == 20, seen
+        if (seen["depth"] + 1) * seen["column"] + 20 <= seen["room"]:
+            assert seen["root"] == 20, seen
     page.close()
 
 
@@ -393,8 +476,12 @@ def test_axe_has_no_serious_complaint_about_what_runs(browser, alive, scheme):
     page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True)
     page.add_script_tag(path=str(checker))
     curve = "{field: 'top_k', points: [1, 3].map(v => ({value: v, run: '', method: '', mean: v / 4, low: 0.1, high: 0.9, n: 3, calls: 4}))}"
-    for step in (f"explorer.openRun('{name}').then(() => explorer.tree.pick(1))", "explorer.pane('switches')",
-                 f"explorer.bench.plot({curve})", f"explorer.openRun('{ko}').then(() => explorer.pane('node'))"):
+    for step in (
+        f"explorer.openRun('{name}').then(() => explorer.tree.pick(1))",
+        "explorer.pane('switches')",
+        f"explorer.bench.plot({curve})",
+        f"explorer.openRun('{ko}').then(() => explorer.pane('node'))",
+    ):
         page.evaluate(f"Promise.resolve({step}).then(() => 1)")
         page.wait_for_timeout(700)
         assert complaints(page) == [], step

@@ -1,4 +1,5 @@
 "Errands with the explorer, from a cold start of the command, timed and with their clicks counted: done as a reader would."
+
 import json, os, shutil, subprocess, sys, time
 from pathlib import Path
 
@@ -26,7 +27,9 @@ def home(tmp_path_factory):
     methods = {"TreeRare": method("treerare"), "w/o QG": configure(method("treerare"), query_generation=False)}
     (folder / "store").mkdir()
     with Store(folder / "store" / "offline.sqlite") as store:
-        made = run(methods, dict(hotpotqa=load("hotpotqa", "synthetic:100", n=20)), profile, store=store, progress=False)
+        made = run(
+            methods, dict(hotpotqa=load("hotpotqa", "synthetic:100", n=20)), profile, store=store, progress=False
+        )
     with Store(folder / "store" / "offline.sqlite") as store:
         lines = open_run(store, made.kept).listing()[:20]
         wrong = [line["i"] for line in lines if line["value"] == 0 and line["wrong"]["node"] is not None]
@@ -37,7 +40,9 @@ ASKED = "Who was at the head of the university that is located in Nirafors?"  # 
 
 
 def ask(home, *words):
-    subprocess.run([*COMMAND, "ask", *words], env=os.environ | dict(TREEKIT_HOME=str(home)), check=True, capture_output=True)
+    subprocess.run(
+        [*COMMAND, "ask", *words], env=os.environ | dict(TREEKIT_HOME=str(home)), check=True, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +55,7 @@ def asked(tmp_path_factory):
 
 class Reader(Hands):
     "Counts what it presses; a native list takes two presses."
+
     presses = 0
 
     def click(self, *where):
@@ -64,8 +70,11 @@ class Reader(Hands):
         self.presses += 2
         super().choose(label, value)
 
-    def must(self, condition): assert self.see(condition, 60), f"never: {condition}; {self.page.trouble}; {self.said()}"
-    def said(self): return self.page.eval(js("[X.status.innerText, text('.tkx-controls').slice(0, 400)]"))
+    def must(self, condition):
+        assert self.see(condition, 60), f"never: {condition}; {self.page.trouble}; {self.said()}"
+
+    def said(self):
+        return self.page.eval(js("[X.status.innerText, text('.tkx-controls').slice(0, 400)]"))
 
 
 class Served:
@@ -74,10 +83,13 @@ class Served:
     def __init__(self, home, *words):
         self.env = os.environ | dict(TREEKIT_HOME=str(home))
         self.began = time.monotonic()
-        self.process = subprocess.Popen([*COMMAND, "explore", "--json", *words], env=self.env, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [*COMMAND, "explore", "--json", *words], env=self.env, stdout=subprocess.PIPE, text=True
+        )
         self.address = json.loads(self.process.stdout.readline())["address"]
 
-    def __enter__(self): return self
+    def __enter__(self):
+        return self
 
     def __exit__(self, *error):
         self.process.terminate()
@@ -98,7 +110,9 @@ def to_the_wrong_node(reader, number):
     reader.page.eval(js(f"(X.questions.reveal({number}), 1)"))  # as scrolling does
     place = reader.page.eval(js(f"all('[role=option]').findIndex(e => e.dataset.at === '{number}')"))
     reader.click("[role=option]", place)
-    reader.must(f"X.at === {number} && text('.tkx-head').includes('first wrong node') && chosen() && node().length > 20")
+    reader.must(
+        f"X.at === {number} && text('.tkx-head').includes('first wrong node') && chosen() && node().length > 20"
+    )
 
 
 def why_it_failed(home, chromium, tmp_path):
@@ -137,7 +151,9 @@ def a_fork(home, chromium, tmp_path):
         to_the_wrong_node(reader, home[2])
         gold = reader.page.eval(js("X.row.golds[0]"))
         with_call = reader.page.eval(js("all(main + '[role=treeitem]').findIndex(e => e.innerText.includes('call'))"))
-        reader.click(".tkx-one:not(.tkx-second) [role=treeitem]", with_call)  # where the wrong node asked nothing itself
+        reader.click(
+            ".tkx-one:not(.tkx-second) [role=treeitem]", with_call
+        )  # where the wrong node asked nothing itself
         reader.must("one('.tkx-call .tkx-fork summary')")
         reader.page.eval(js("(one('.tkx-call .tkx-fork summary').setAttribute('data-fork', ''), 1)"))
         reader.click("[data-fork]")
@@ -170,14 +186,24 @@ def from_ask_on(home, page, shots=None):
     served = Served(home)
     page.open(served.address)
     reader, narrow = Reader(page), page.eval("innerWidth") < 860
-    def to(pane): reader.click(f".tkx-tabs [data-pane={pane}]") if narrow else None
+
+    def to(pane):
+        reader.click(f".tkx-tabs [data-pane={pane}]") if narrow else None
+
     def seen(what):
         assert reader.page.eval(js(f"({CUT})()")) == [], what
-        if shots: page.screenshot(shots / f"{what}.png")
+        if shots:
+            page.screenshot(shots / f"{what}.png")
+
     with served:
-        reader.must(f"X.tree.n && text('.tkx-head h2') === {json.dumps(ASKED)}" if not narrow else "X.tree.n && X.shown.length === 1")
+        reader.must(
+            f"X.tree.n && text('.tkx-head h2') === {json.dumps(ASKED)}"
+            if not narrow
+            else "X.tree.n && X.shown.length === 1"
+        )
         seen("questions")
-        if narrow: reader.click("[role=option]")
+        if narrow:
+            reader.click("[role=option]")
         reader.must("text('.tkx-head').includes('gold Katoa Litokoa') && text('.tkx-head .tkx-is-wrong') === '✗'")
         reader.must("text('.tkx-head').includes('first wrong node: retrieval') && X.tree.flags.has(X.tree.selected)")
         seen("wrong")
@@ -237,29 +263,40 @@ CUT = """() => {
 }"""
 
 
-@pytest.mark.parametrize("name, width, scheme", [("chromium", 1280, "light"), ("chromium", 400, "dark"), ("firefox", 1280, "light"),
-                                                 ("firefox", 400, "light")])
+@pytest.mark.parametrize(
+    "name, width, scheme",
+    [("chromium", 1280, "light"), ("chromium", 400, "dark"), ("firefox", 1280, "light"), ("firefox", 400, "light")],
+)
 def test_the_errand_from_ask_on(asked, tmp_path, name, width, scheme):
     "Within fourteen presses, and nothing that is needed is cut; `TREEKIT_SHOTS=DIR` saves a screenshot of each step."
-    try: browser = BROWSERS[name]()
-    except Unavailable as e: pytest.skip(str(e))
     try:
-        page, shots = browser.page(width, 800, **(dict(color_scheme="dark") if scheme == "dark" else {})), os.environ.get("TREEKIT_SHOTS")
+        browser = BROWSERS[name]()
+    except Unavailable as e:
+        pytest.skip(str(e))
+    try:
+        page, shots = (
+            browser.page(width, 800, **(dict(color_scheme="dark") if scheme == "dark" else {})),
+            os.environ.get("TREEKIT_SHOTS"),
+        )
         folder = shots and Path(shots) / f"{name}-{width}-{scheme}"
-        if folder: folder.mkdir(parents=True, exist_ok=True)
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
         home = shutil.copytree(asked, tmp_path / "home")  # a changed run would be the newest of the next errand
         began, presses, _ = from_ask_on(home, page, folder)
         print(f"{name}, {width} px, {scheme}: {presses} presses, {time.monotonic() - began:.1f} s")
         assert presses <= 14 and page.trouble == []
-    finally: browser.close()
+    finally:
+        browser.close()
 
 
 @pytest.mark.parametrize("name", BROWSERS)
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_long_question_and_its_wide_parse_are_not_cut(home, name, width):
     "Head and note field of the longest question; a wide dependency tree is drawn smaller, or scrolled to its node's words."
-    try: browser = BROWSERS[name]()
-    except Unavailable as e: pytest.skip(str(e))
+    try:
+        browser = BROWSERS[name]()
+    except Unavailable as e:
+        pytest.skip(str(e))
     try:
         page = browser.page(width, 800)
         with Served(home[0], home[1][:6]) as served:
@@ -272,22 +309,29 @@ def test_a_long_question_and_its_wide_parse_are_not_cut(home, name, width):
             assert page.eval(js(f"({CUT})()")) == []
             over = page.eval(js("one('.tkx-middle').scrollHeight - one('.tkx-middle').clientHeight"))
             assert over <= 1, "the head leaves room for the tree"
-            page.eval(js("(X.tree.pick(X.tree.t.kind.indexOf('acl:relcl')), X.pane('node'), 1)"))  # the last words of the question
+            page.eval(
+                js("(X.tree.pick(X.tree.t.kind.indexOf('acl:relcl')), X.pane('node'), 1)")
+            )  # the last words of the question
             reader.must("node().startsWith('acl:relcl') && one('.tkx-right svg .tkx-marked')")
-            arcs, svg = page.eval(js("[one('.tkx-arcs'), one('.tkx-arcs svg')].map(e => e.getBoundingClientRect().width)"))
+            arcs, svg = page.eval(
+                js("[one('.tkx-arcs'), one('.tkx-arcs svg')].map(e => e.getBoundingClientRect().width)")
+            )
             natural = page.eval(js("+one('.tkx-arcs svg').getAttribute('width')"))
             assert svg <= arcs or abs(svg - 0.8 * natural) <= 1
             inside = "b => b.left >= p.left - 1 && b.left < p.right"
             place = "one('.tkx-arcs').getBoundingClientRect()"
             assert page.eval(js(f"(p => [one('.tkx-marked').getBoundingClientRect()].every({inside}))({place})"))
         assert page.trouble == []
-    finally: browser.close()
+    finally:
+        browser.close()
 
 
 def test_an_expected_answer_is_typed_in(tmp_path):
     "A question of one's own has no gold answer; with one that is typed in, the answer is judged, and a changed run has an effect."
-    try: chromium = Chromium()
-    except Unavailable as e: pytest.skip(str(e))
+    try:
+        chromium = Chromium()
+    except Unavailable as e:
+        pytest.skip(str(e))
     passages = tmp_path / "passages.jsonl"
     passages.write_text('{"title": "Velmora", "text": "Velmora is a film directed by Lio Vant."}\n', encoding="utf-8")
     ask(tmp_path, "Who directed Velmora?", "--passages", str(passages), "--set", "retriever=bm25s")
@@ -297,12 +341,18 @@ def test_an_expected_answer_is_typed_in(tmp_path):
         reader = Reader(page)
         reader.must("one('[aria-label=\"expected answer\"]') && text('.tkx-head').includes('–')")
         for typed, verdict in (("Nobody", "✗"), ("L. Vant / Lio Vant", "✓")):
-            page.eval(js("(one('[aria-label=\"expected answer\"]').select(), one('[aria-label=\"expected answer\"]').focus(), 1)"))
+            page.eval(
+                js(
+                    "(one('[aria-label=\"expected answer\"]').select(), one('[aria-label=\"expected answer\"]').focus(), 1)"
+                )
+            )
             page.type(typed)
             page.press("Enter")
             reader.must(f"X.row.golds[0] === {json.dumps(typed)} && text('.tkx-head .tkx-verdict') === '{verdict}'")
         page.open(served.address.replace("?", "?again&"))
-        reader.must("X.row && X.row.value === 1 && one('[aria-label=\"expected answer\"]').value === 'L. Vant / Lio Vant'")
+        reader.must(
+            "X.row && X.row.value === 1 && one('[aria-label=\"expected answer\"]').value === 'L. Vant / Lio Vant'"
+        )
         reader.named("Switches…")
         reader.must("one('[aria-label=top_k]')")
         reader.choose("query_generation", "false")
@@ -314,17 +364,25 @@ def test_an_expected_answer_is_typed_in(tmp_path):
     chromium.close()
 
 
-ERRANDS = {"why question 17 failed": why_it_failed, "a call's prompt": a_prompt, "w/o QG against the whole": flips,
-           "a fork at the wrong node": a_fork, "shared with who has nothing": shared}
+ERRANDS = {
+    "why question 17 failed": why_it_failed,
+    "a call's prompt": a_prompt,
+    "w/o QG against the whole": flips,
+    "a fork at the wrong node": a_fork,
+    "shared with who has nothing": shared,
+}
 
 
 def test_five_errands(home, tmp_path):
     "Each within fourteen presses; the times are printed."
-    try: chromium = Chromium()
-    except Unavailable as e: pytest.skip(str(e))
+    try:
+        chromium = Chromium()
+    except Unavailable as e:
+        pytest.skip(str(e))
     try:
         for name, errand in ERRANDS.items():
             began, presses, what = errand(home, chromium, tmp_path)
             print(f"{name}: {presses} presses, {time.monotonic() - began:.1f} s; {what}")
             assert presses <= 14
-    finally: chromium.close()
+    finally:
+        chromium.close()

@@ -2,6 +2,7 @@
 
 A replay uses the models that the run used: a navigator and a router that a program gave, too. A model that can't be made again answers from
 the store alone; a call before the edit that the store doesn't hold ends the replay with one line."""
+
 import json, zlib
 
 import pytest
@@ -19,14 +20,24 @@ from treekit.explorer.overrides import switch
 from treekit.explorer.cost_preview import try_switch
 from treekit.papers.registry import find, method, method_names
 
-SMALL = {"papers.toq.method": ("multihop", {}), "papers.rdr2.method": ("asqa", {}), "papers.rdr2.baselines": ("asqa", {})}
-FIELDS = {"ARISE (ours)": dict(iterations=8), "ToQ (ours)": dict(levels=2), "SEARCH-R*": dict(informative=0)} | dict.fromkeys(
-    ("ChainRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)"), dict(reranker=""))  # no cross-encoder offline
+SMALL = {
+    "papers.toq.method": ("multihop", {}),
+    "papers.rdr2.method": ("asqa", {}),
+    "papers.rdr2.baselines": ("asqa", {}),
+}
+FIELDS = {
+    "ARISE (ours)": dict(iterations=8),
+    "ToQ (ours)": dict(levels=2),
+    "SEARCH-R*": dict(informative=0),
+} | dict.fromkeys(
+    ("ChainRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)"), dict(reranker="")
+)  # no cross-encoder offline
 METHODS = list(dict.fromkeys(method_names().values()))
 LONG = ("GraphRAG", "HippoRAG", "Tree-Retrieval (DT)", "Tree-Retrieval (CT)", "TreeRare (CT)")
 
 
-def profile(**given): return load_profile("offline", data="synthetic:100", retriever="bm25s", **given)
+def profile(**given):
+    return load_profile("offline", data="synthetic:100", retriever="bm25s", **given)
 
 
 def saved(name, store, n=1, **given):
@@ -37,18 +48,27 @@ def saved(name, store, n=1, **given):
     shown = exemplars("hotpotqa", "synthetic:100") if "few-shot" in printed else ()
     chosen = configure(method(name, shown), **FIELDS.get(printed, {}))
     settings = given.pop("settings", {})
-    made = run({printed: chosen}, {dataset: load(dataset, "synthetic:100", n=n)}, profile(**settings), store=store, progress=False, **given)
+    made = run(
+        {printed: chosen},
+        {dataset: load(dataset, "synthetic:100", n=n)},
+        profile(**settings),
+        store=store,
+        progress=False,
+        **given,
+    )
     assert made.failures == []
     return open_run(store, made.kept)
 
 
-def calls(opened, i=0): return [k for n in opened.rows[i].trace.nodes for k in n.calls]
+def calls(opened, i=0):
+    return [k for n in opened.rows[i].trace.nodes for k in n.calls]
 
 
 @pytest.fixture(scope="module")
 def navigated():
     "SEARCH-R with the tiny navigator that a program gives, as its tables are made."
     from treekit.papers.searchr.training import TrainedNavigator
+
     store = Store()
     return store, saved("searchr", store, 2, navigator=TrainedNavigator.tiny())
 
@@ -57,6 +77,7 @@ def navigated():
 def routed():
     "RDR² with the tiny router."
     from treekit.papers.rdr2.training import TrainedRouter
+
     store = Store()
     return store, saved("rdr2", store, router=TrainedRouter.tiny())
 
@@ -74,7 +95,10 @@ def test_a_trained_model_that_a_program_gave_is_used_again(which, request):
     "Its name and its fingerprint are in the record, and it is made again from them."
     store, opened = request.getfixturevalue(which)
     role = "navigator" if which == "navigated" else "router"
-    assert opened.kept.models[role]["endpoint"].startswith("trained:") and opened.kept.models["llm"]["model"] == "simulated"
+    assert (
+        opened.kept.models[role]["endpoint"].startswith("trained:")
+        and opened.kept.models["llm"]["model"] == "simulated"
+    )
     again = fork(opened, 0)
     assert same_bytes(opened, 0, again) and again.asked == 0
     text = next(k for k in calls(opened) if store.calls([k])[k].text)
@@ -88,7 +112,11 @@ def test_a_profile_s_own_navigator_and_router_are_used_again(role):
     name = "searchr" if role == "navigator" else "rdr2"
     opened = saved(name, Store(), settings={role: "tiny"})
     again = fork(opened, 0)
-    assert same_bytes(opened, 0, again) and again.asked == 0 and again.run.kept.models[role]["endpoint"].startswith("trained:")
+    assert (
+        same_bytes(opened, 0, again)
+        and again.asked == 0
+        and again.run.kept.models[role]["endpoint"].startswith("trained:")
+    )
 
 
 def test_a_switch_keeps_the_navigator(navigated):
@@ -97,16 +125,21 @@ def test_a_switch_keeps_the_navigator(navigated):
     price = try_switch(opened, "SEARCH-R*", dict(similar=5))
     made = switch(opened, "SEARCH-R*", dict(similar=5))
     assert made.kept.models["navigator"] == opened.kept.models["navigator"]
-    def path(run, i): return [k for k in calls(run, i) if store.calls([k])[k].model.startswith("navigator")]
+
+    def path(run, i):
+        return [k for k in calls(run, i) if store.calls([k])[k].model.startswith("navigator")]
+
     assert path(opened, 0) and price.rows == 2
     assert [path(made, i) for i in range(2)] == [path(opened, i) for i in range(2)]
 
 
 class Scripted(FakeChat):
     "A navigator of somebody's own, which nothing can make again."
+
     model, endpoint, defaults = "my navigator", "http://nowhere.example/v1", dict(temperature=0.0, max_tokens=300)
 
-    def reply(self, request, sample): return json.dumps([request.inputs["question"]])
+    def reply(self, request, sample):
+        return json.dumps([request.inputs["question"]])
 
 
 def test_a_model_that_is_gone_answers_from_the_store_and_is_named_when_it_would_be_asked():
@@ -116,11 +149,16 @@ def test_a_model_that_is_gone_answers_from_the_store_and_is_named_when_it_would_
     assert same_bytes(opened, 0, again) and again.asked == 0
     made = switch(opened, "SEARCH-R*", dict(similar=5))
     assert made.rows[0].trace.nodes[0].calls == opened.rows[0].trace.nodes[0].calls, "its reply is in the store"
-    def model(key): return store.query("SELECT model FROM requests WHERE hash=?", store.requests([key])[key][0])[0][0]
+
+    def model(key):
+        return store.query("SELECT model FROM requests WHERE hash=?", store.requests([key])[key][0])[0][0]
+
     path = next(k for k in calls(opened) if model(k) == "my navigator")
-    with store.transaction() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
+    with store.transaction() as db:
+        db.execute("DELETE FROM calls WHERE key=?", (path,))
     store.recent.clear()
-    with pytest.raises(UsageError, match="the run's navigator 'my navigator'") as said: switch(opened, "SEARCH-R*", dict(similar=4))
+    with pytest.raises(UsageError, match="the run's navigator 'my navigator'") as said:
+        switch(opened, "SEARCH-R*", dict(similar=4))
     assert "\n" not in str(said.value)
 
 
@@ -131,18 +169,24 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
     path = next(k for k in keys if store.calls([k])[k].model.startswith("navigator"))
     keys = [k for k in keys if k != path]
     [row] = store.query("SELECT * FROM calls WHERE key=?", path)
-    with store.transaction() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
+    with store.transaction() as db:
+        db.execute("DELETE FROM calls WHERE key=?", (path,))
     store.recent.clear()
     try:
-        for edits, when in ((Edits(), "without an edit"), (Edits(replies=((keys[-1], "FINAL: nobody"),)), "before its edit")):
-            with pytest.raises(UsageError, match=when) as said: fork(opened, 1, edits, name=when)
+        for edits, when in (
+            (Edits(), "without an edit"),
+            (Edits(replies=((keys[-1], "FINAL: nobody"),)), "before its edit"),
+        ):
+            with pytest.raises(UsageError, match=when) as said:
+                fork(opened, 1, edits, name=when)
             assert "navigator" in str(said.value) and "\n" not in str(said.value)
         assert store.calls([path]) == {}
         api = ExplorerAPI(store, forks=True)
         with pytest.raises(UsageError, match="before its edit"):
             api.done(api.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
     finally:
-        with store.transaction() as db: db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
+        with store.transaction() as db:
+            db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
 
 
 def test_a_record_without_models_stops_before_it_asks_another(navigated):
@@ -153,9 +197,11 @@ def test_a_record_without_models_stops_before_it_asks_another(navigated):
     with store.transaction() as db:
         db.execute("UPDATE kept SET body=? WHERE key=?", (zlib.compress(json.dumps(old).encode()), opened.name))
     try:
-        with pytest.raises(UsageError, match="doesn't name its models"): fork(open_run(store, opened.name), 0, name="old")
+        with pytest.raises(UsageError, match="doesn't name its models"):
+            fork(open_run(store, opened.name), 0, name="old")
     finally:
-        with store.transaction() as db: db.execute("UPDATE kept SET body=? WHERE key=?", (body, opened.name))
+        with store.transaction() as db:
+            db.execute("UPDATE kept SET body=? WHERE key=?", (body, opened.name))
 
 
 def test_a_parser_that_is_another_now_is_named():
@@ -163,4 +209,5 @@ def test_a_parser_that_is_another_now_is_named():
     opened = saved("treerare", store)
     assert opened.kept.models["parser"]["fingerprint"]
     opened.kept.models["parser"]["fingerprint"] = "another"
-    with pytest.raises(UsageError, match="parser"): fork(opened, 0)
+    with pytest.raises(UsageError, match="parser"):
+        fork(opened, 0)

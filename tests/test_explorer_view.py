@@ -1,4 +1,5 @@
 "The explorer's page: state in the address, tables, text diff, full-text search, timeline, annotations, what a phone shows."
+
 import csv, http.client, io, json, os, socket, struct, time
 
 import pytest
@@ -9,7 +10,14 @@ from treekit.config import load_profile
 from treekit.core.method import Trace
 from treekit.core.prompts import Completion
 from treekit.core.types import Question
-from treekit.experiments.run_records import announce_run, end_announcement, saved_runs, notes_of, running_runs, save_note
+from treekit.experiments.run_records import (
+    announce_run,
+    end_announcement,
+    saved_runs,
+    notes_of,
+    running_runs,
+    save_note,
+)
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
 from treekit.explorer.runs import open_run, run_list
@@ -32,6 +40,7 @@ def called(store, trace, node, prompt, reply, latency=0.5):
 def two(tmp_path_factory):
     "Two runs with prompts and replies that differ on the third of four questions, served and as a file."
     store = Store()
+
     def trace(answer):
         made = Trace()
         hits = [dict(id="p", title="The Film", score=1.0)]
@@ -42,9 +51,12 @@ def two(tmp_path_factory):
         called(store, made, leaf, "Write the answer.", answer, 1.5)
         leaf.depth = 2
         return made
+
     first = kept(store, "one", [trace("Ada") for _ in range(4)])
     second = kept(store, "other", [trace(a) for a in ("Ada", "Ada", "Eve", "Ada")], ["Ada", "Ada", "Eve", "Ada"])
-    file = save_page(ExplorerAPI(store, (first, second)), [first, second], tmp_path_factory.mktemp("two") / "two.html", other=second)
+    file = save_page(
+        ExplorerAPI(store, (first, second)), [first, second], tmp_path_factory.mktemp("two") / "two.html", other=second
+    )
     return store, first, second, file
 
 
@@ -69,7 +81,8 @@ def state(page):
 
 def settled(page, wanted):
     for _ in range(200):
-        if state(page) == wanted: return
+        if state(page) == wanted:
+            return
         page.wait_for_timeout(50)
     assert state(page) == wanted
 
@@ -122,7 +135,10 @@ def test_full_text_search_finds_prompts_and_opens_their_node(page):
     page.get_by_label("Search all texts of the run").fill("passage ada")
     page.get_by_label("Search all texts of the run").press("Enter")
     until(page, "document.querySelectorAll('.tkx-finds li').length === 4")
-    assert page.locator(".tkx-finds .tkx-badge").all_inner_texts() == ["prompt"] * 4 and page.locator(".tkx-finds mark").count() >= 4
+    assert (
+        page.locator(".tkx-finds .tkx-badge").all_inner_texts() == ["prompt"] * 4
+        and page.locator(".tkx-finds mark").count() >= 4
+    )
     page.locator(".tkx-find").nth(3).click()
     until(page, "explorer.at === 3 && explorer.el.dataset.pane === 'node' && explorer.tree.selected === 0")
 
@@ -143,7 +159,11 @@ def test_run_table_sorts_filters_and_opens(page, two):
     until(page, f"{body}.rows.length === 2 && !{body}.innerText.includes('…')")
     press_named(page, "score")
     cells = page.locator(".tkx-runs tbody tr").all_inner_texts()
-    assert "1.00" in cells[0] and "0.75" in cells[1] and page.locator("th[aria-sort=ascending]").inner_text().startswith("score")
+    assert (
+        "1.00" in cells[0]
+        and "0.75" in cells[1]
+        and page.locator("th[aria-sort=ascending]").inner_text().startswith("score")
+    )
     page.get_by_label("Filter runs").fill("other films")
     assert page.locator(".tkx-runs tbody tr").count() == 1
     page.locator(".tkx-runs tbody tr").first.click()
@@ -154,6 +174,7 @@ def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monk
     "In the store, in the list's filter, in a CSV that no spreadsheet executes, and by the command."
     from click.testing import CliRunner
     from treekit.cli.explore import explore_command
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     (tmp_path / "store").mkdir()
     with Store(tmp_path / "store" / "offline.sqlite") as store:
@@ -167,8 +188,9 @@ def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monk
             until(page, "explorer.row.note.text === '=1+1'")
             page.get_by_label("Verdict").select_option("annotated")
             assert page.evaluate("explorer.shown") == [0]
-            with page.expect_download() as got: press_named(page, "Export notes")
-            assert "\"'=1+1\"" in open(got.value.path(), encoding="utf-8").read() and page.trouble == []
+            with page.expect_download() as got:
+                press_named(page, "Export notes")
+            assert '"\'=1+1"' in open(got.value.path(), encoding="utf-8").read() and page.trouble == []
             page.close()
         assert [(i, n["verdict"], n["text"]) for i, n in notes_of(store, first).items()] == [(0, "wrong", "=1+1")]
         assert len(saved_runs(store)) == 2
@@ -197,15 +219,24 @@ def test_axe_has_no_complaint_about_tables_diff_and_help(browser, two, width, sc
     store, first, second, _ = two
     checker = axe_file()
     with ServedExplorer(ExplorerAPI(store, (first, second), forks=True), 0, first, second) as served:
-        page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800))
+        page = opened(
+            browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800)
+        )
         page.add_script_tag(path=str(checker))
         until(page, "document.querySelector('.tkx-against h4')")
-        for step in ("explorer.pane('node')", "explorer.pane('runs')", "(explorer.finder.box.value = 'ada', explorer.finder.go())",
-                     "explorer.help()", "(explorer.help(), explorer.pane('tree'), explorer.view('timeline'))"):
+        for step in (
+            "explorer.pane('node')",
+            "explorer.pane('runs')",
+            "(explorer.finder.box.value = 'ada', explorer.finder.go())",
+            "explorer.help()",
+            "(explorer.help(), explorer.pane('tree'), explorer.view('timeline'))",
+        ):
             page.evaluate(f"({step}, 1)")
             page.wait_for_timeout(400)
-            found = page.evaluate("axe.run(document).then(r => r.violations.filter(v => v.impact !== 'minor')"
-                                  ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))")
+            found = page.evaluate(
+                "axe.run(document).then(r => r.violations.filter(v => v.impact !== 'minor')"
+                ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))"
+            )
             assert found == [], step
             assert page.evaluate("document.documentElement.scrollWidth") <= width, step
         assert page.locator("h1").count() == 1
@@ -238,6 +269,7 @@ def test_texts_of_a_megabyte_are_cut(browser, tmp_path):  # noqa: F811
 def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F811
     "Answers come in while it is open; when it ends, the saved run takes its place; a dead process announces nothing."
     from treekit.core.method import Prediction
+
     store, profile = Store(), load_profile("offline")
     small_runs(store)
     questions = {"films": [Question(f"q{i}", "films", f"Question {i}?", ("Ada",)) for i in range(2)]}
@@ -256,7 +288,10 @@ def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F8
         assert page.trouble == []
         page.close()
     from treekit.experiments import run_records
-    monkeypatch.setattr(run_records, "own_identity", lambda: own_identity().rsplit("|", 1)[0] + "|1")  # of a process that was killed
+
+    monkeypatch.setattr(
+        run_records, "own_identity", lambda: own_identity().rsplit("|", 1)[0] + "|1"
+    )  # of a process that was killed
     left = announce_run(store, {"m": questions["films"][0]}, questions, profile, keys)
     assert not running_runs(store)
     monkeypatch.undo()
@@ -269,7 +304,9 @@ def test_a_stranger_s_request_is_refused_before_its_body_is_read(capsys):
     with ServedExplorer(ExplorerAPI(Store())) as served:
         port = served.port
         with socket.create_connection(("127.0.0.1", port), 60) as client:
-            client.sendall(f"POST /api/fork/x/0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n\r\n".encode())
+            client.sendall(
+                f"POST /api/fork/x/0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n\r\n".encode()
+            )
             assert b" 403 " in client.recv(100)
         connection = http.client.HTTPConnection("127.0.0.1", port)
         connection.request("GET", "/")
@@ -293,16 +330,21 @@ def test_runs_are_found_by_artefact_and_told_apart(tmp_path, monkeypatch):
     from treekit.experiments.results import Row
     from treekit.experiments.run_records import save_run
     from treekit.core.method import Usage
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     (tmp_path / "store").mkdir()
     with Store(tmp_path / "store" / "offline.sqlite") as store:
         question = Question("q", "films", "Who?", ("Ada",))
         rows = [Row("m", "films", question, "Ada", "", Usage(), "k")]
-        names = [save_run(store, {"m": question}, {"films": [question]}, load_profile("offline"), rows, about=dict(about))
-                 for about in (dict(artefact="treerare/table1"), dict(artefact="treerare/table2"), dict(label="m: Who?"))]
+        names = [
+            save_run(store, {"m": question}, {"films": [question]}, load_profile("offline"), rows, about=dict(about))
+            for about in (dict(artefact="treerare/table1"), dict(artefact="treerare/table2"), dict(label="m: Who?"))
+        ]
         assert open_run(store, "treerare/table1").name == names[0] and open_run(store, "last").name == names[2]
-        with pytest.raises(UsageError, match="there are runs of treerare/table1, treerare/table2"): open_run(store, "toq/table1")
-        with pytest.raises(UsageError, match="no artefact is named 'treerare/tabel1'"): open_run(store, "treerare/tabel1")
+        with pytest.raises(UsageError, match="there are runs of treerare/table1, treerare/table2"):
+            open_run(store, "toq/table1")
+        with pytest.raises(UsageError, match="no artefact is named 'treerare/tabel1'"):
+            open_run(store, "treerare/tabel1")
         save_note(store, names[0], 0, "right")
         assert len(run_list(store)) == 3
     lines = CliRunner().invoke(explore_command, ["--list"]).output.splitlines()

@@ -1,4 +1,5 @@
 "A kept run in the formats of others: what goes out is what the run was, and their own readers read it."
+
 import json
 from pathlib import Path
 
@@ -42,8 +43,10 @@ def a_run(store, profile="openai", reply="Ada", cost=0.25):
     asked(store, "b", "of nobody's, again", NASTY, cost)
     questions = [Question(f"q{i}", "films", NASTY, ("Ada",), hops=2) for i in range(2)]
     store.put_prediction("one", Prediction("Ada", trace, Usage(calls=4, tokens_in=9)).to_json())
-    rows = [Row("M", "films", questions[0], "Ada", "", Usage(), "one"),
-            Row("M", "films", questions[1], "", f"OSError: {Path.home()}/x", Usage(), "two")]
+    rows = [
+        Row("M", "films", questions[0], "Ada", "", Usage(), "one"),
+        Row("M", "films", questions[1], "", f"OSError: {Path.home()}/x", Usage(), "two"),
+    ]
     return open_run(store, save_run(store, {"M": questions[0]}, {"films": questions}, load_profile(profile), rows))
 
 
@@ -60,10 +63,24 @@ def test_what_goes_out_is_what_the_run_was(tmp_path):
     assert [q["question"] for q in t["questions"]] == [NASTY] * 2
     good, bad = t["predictions"]
     assert (good["answer"], good["value"], good["calls"], good["error"]) == ("Ada", 1.0, 4, "")
-    assert bad["value"] == 0.0 and bad["wrong_kind"] == "failed" and bad["error"] and str(Path.home()) not in bad["error"]
-    assert [(c["node"], c["place"], c["key"]) for c in t["calls"]] == [(0, 0, "a"), (1, 0, "a"), (1, 1, "b"), (1, 2, "gone")]
-    assert t["calls"][2]["reply"] == NASTY and t["calls"][3]["reply"] is None and t["calls"][0]["messages"][0]["content"] == "of nobody's"
-    assert [(n["parent"], n["level"], n["hits"]) for n in t["nodes"]] == [(None, 0, [dict(id="p", title="P", score=2.0)]), (0, 1, [])]
+    assert (
+        bad["value"] == 0.0 and bad["wrong_kind"] == "failed" and bad["error"] and str(Path.home()) not in bad["error"]
+    )
+    assert [(c["node"], c["place"], c["key"]) for c in t["calls"]] == [
+        (0, 0, "a"),
+        (1, 0, "a"),
+        (1, 1, "b"),
+        (1, 2, "gone"),
+    ]
+    assert (
+        t["calls"][2]["reply"] == NASTY
+        and t["calls"][3]["reply"] is None
+        and t["calls"][0]["messages"][0]["content"] == "of nobody's"
+    )
+    assert [(n["parent"], n["level"], n["hits"]) for n in t["nodes"]] == [
+        (None, 0, [dict(id="p", title="P", score=2.0)]),
+        (0, 1, []),
+    ]
     means = {c["metric"]: (c["value"], c["n"], c["failures"]) for c in t["cells"]}
     assert means["COVER-EM"] == (0.5, 2, 1) and means["calls"] == (2.0, 2, 1)
 
@@ -95,14 +112,17 @@ def test_every_column_is_documented_in_its_file_and_on_the_page(tmp_path):
     for table, columns in EXPORTED.items():
         schema = pq.read_schema(tmp_path / f"{table}.parquet")
         assert schema.names == [c.name for c in columns]
-        for c in columns: assert schema.field(c.name).metadata[b"description"].decode() == c.says and f"| `{c.name}` |" in page
+        for c in columns:
+            assert schema.field(c.name).metadata[b"description"].decode() == c.says and f"| `{c.name}` |" in page
         assert not [v for v in schema.metadata.values() if str(tmp_path).encode() in v or b"/" in v]
 
 
 def test_many_rows_make_many_groups(tmp_path):
     from treekit.exports.parquet import ParquetRows
+
     file = ParquetRows(tmp_path / "x.parquet", "nodes", {}, most=10, size=100_000)
-    for i in range(95): file.add(dict(run="r", node=i, text="x" * (50_000 if i < 4 else 1) if i != 50 else "\ud800!"))
+    for i in range(95):
+        file.add(dict(run="r", node=i, text="x" * (50_000 if i < 4 else 1) if i != 50 else "\ud800!"))
     file.close()
     assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups == 2 + 10 and file.written == 95
     assert pq.read_table(tmp_path / "x.parquet")["node"].to_pylist() == list(range(95))
@@ -111,6 +131,7 @@ def test_many_rows_make_many_groups(tmp_path):
 
 def test_a_prompt_is_found_by_its_words_alone():
     from treekit.experiments.prompts import known_prompts
+
     names = PromptNames(known_prompts())
     prompt = known_prompts()["treerare.subquestions"]
     said = prompt(**{slot: f"{NASTY} $question $$ {prompt.template[:50]}" for slot in prompt.slots})
@@ -124,12 +145,17 @@ def test_the_command(tmp_path, monkeypatch, treekit_):
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "offline.sqlite"))
     code, said = treekit_("export")
     assert code == 2 and "nothing was run" in said
-    with Store(tmp_path / "offline.sqlite") as store: explorer_store.small_runs(store)
+    with Store(tmp_path / "offline.sqlite") as store:
+        explorer_store.small_runs(store)
     code, said = treekit_("export", "--out", tmp_path / "out", "--json")
     assert code == 0 and json.loads(said)["rows"]["predictions"] == 3
-    for words, why in ((("nope",), "no run is named 'nope'"), (("treerare/table1",), "no run of treerare/table1 is kept"),
-                       (("--tables", tmp_path / "nowhere"), "no folder of tables at '"), (("--to", "xls"), "'xls'"),
-                       (("--to", "otlp"), "'otlp'")):
+    for words, why in (
+        (("nope",), "no run is named 'nope'"),
+        (("treerare/table1",), "no run of treerare/table1 is kept"),
+        (("--tables", tmp_path / "nowhere"), "no folder of tables at '"),
+        (("--to", "xls"), "'xls'"),
+        (("--to", "otlp"), "'otlp'"),
+    ):
         code, said = treekit_("export", *words, "--out", tmp_path / "out")
         assert code == 2 and why in said, said
     (tmp_path / "file").write_text("")
@@ -150,12 +176,17 @@ def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypat
     from treekit.config import work_dir
     from treekit.exports.selecting import runs_behind
     from treekit.artefacts.build_cache import write_record
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     store, kept = Store(), []
     for n in (1, 2):
         qs = [Question(f"q{i}", "films", "Who?", ("Ada",)) for i in range(n)]
         rows = [Row("M", "films", q, "Ada", "", Usage(), f"{n}-{q.id}") for q in qs]
-        kept.append(save_run(store, {"M": qs[0]}, {"films": qs}, load_profile("offline"), rows, about=dict(artefact="toq/table2")))
+        kept.append(
+            save_run(
+                store, {"M": qs[0]}, {"films": qs}, load_profile("offline"), rows, about=dict(artefact="toq/table2")
+            )
+        )
     assert runs_behind(store, "toq/table2", "mine") == [kept[1]]
     write_record(work_dir("runs", "mine") / "toq/table2.json", code=0, runs=[kept[0]])
     assert runs_behind(store, "toq/table2", "mine") == [kept[0]] and runs_behind(store, "toq", "mine") == [kept[0]]
@@ -163,7 +194,9 @@ def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypat
 
 def test_no_run_of_that_name_raises():
     from treekit.exports.selecting import selected
-    with pytest.raises(UsageError): selected(Store(), ("last",))
+
+    with pytest.raises(UsageError):
+        selected(Store(), ("last",))
 
 
 @pytest.mark.long

@@ -1,4 +1,5 @@
 "A verdict is due where a run is the paper's, fact by fact; whatever differs is named, and nothing is assumed."
+
 import dataclasses
 
 import pytest
@@ -7,7 +8,15 @@ from fakes import printed_run
 from treekit.config import Profile, UsageError, load_profile
 from treekit.core.method import Usage
 from treekit.core.types import Passage, Question
-from treekit.experiments.provenance import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
+from treekit.experiments.provenance import (
+    JUDGED_BY,
+    NOTED,
+    RunFacts,
+    differences,
+    questions_fact,
+    switched,
+    switches_of,
+)
 from treekit.papers.plugin import papers
 from treekit.experiments.paper_settings import facts_as_said, profile_settings, said_of
 from treekit.experiments.results import Results, Row
@@ -47,7 +56,10 @@ RENAMED = dict(treerare="COVER-EM", arise="EM", searchr="F1", rdr2="EM")
 
 def cells(paper, artefact):
     "The printed cells, their groups called by the model."
-    return [c | dict(group=c["group"].removeprefix("Reader: ").removeprefix("Llama-3.1-8B+")) for c in published(paper, artefact)]
+    return [
+        c | dict(group=c["group"].removeprefix("Reader: ").removeprefix("Llama-3.1-8B+"))
+        for c in published(paper, artefact)
+    ]
 
 
 def table(fact, value=None):
@@ -55,6 +67,7 @@ def table(fact, value=None):
     paper, artefact, dataset, method, metric, _ = FLIPS[fact]
     model, printed = "Llama-3.1-8B" if fact == "policy" else GROUP[paper], cells(paper, artefact)
     from treekit.figures.verdicts import printed_name
+
     wanted = (model, method, printed_name(dataset), metric)
     [cell] = [c for c in printed if (c["group"].rpartition("+")[2], c["method"], c["dataset"], c["metric"]) == wanted]
     number = cell["value"] / (100 if cell["unit"] == "percent" else 1)
@@ -81,12 +94,18 @@ def test_every_fact_that_counts_is_flipped():
 
 def test_asqa_on_gold_passages_is_never_compared():
     "Not with the annotators' passages, not with a question's own, whatever else is right."
-    for other in (dict(corpus="2,748 passages"), dict(corpus="own paragraphs", search_scope="own"), dict(corpus="9,572 passages")):
+    for other in (
+        dict(corpus="2,748 passages"),
+        dict(corpus="own paragraphs", search_scope="own"),
+        dict(corpus="9,572 passages"),
+    ):
         for artefact in ("table1", "table2", "table3"):
             facts = facts_as_said("treerare", artefact, "asqa", "few-shot", **other)
             assert differences(facts, said_of("treerare", artefact, "asqa", "few-shot"), "COVER-EM")
     facts = facts_as_said("rdr2", "table1", "asqa", "RDR2 (Ours)", corpus="140 documents in chunks of 100 words")
-    assert [d.partition("=")[0] for d in differences(facts, said_of("rdr2", "table1", "asqa", "RDR2 (Ours)"), "EM")] == ["corpus"]
+    assert [
+        d.partition("=")[0] for d in differences(facts, said_of("rdr2", "table1", "asqa", "RDR2 (Ours)"), "EM")
+    ] == ["corpus"]
 
 
 def test_a_judge_matters_where_it_judges():
@@ -98,28 +117,62 @@ def test_a_judge_matters_where_it_judges():
 
 def test_an_average_differs_where_one_of_its_parts_does():
     sets = ("hotpotqa", "musique", "2wiki")
-    rows = [dict(method="few-shot", dataset=d, metric="COVER-EM", n=500, failures=0, value=.4, low=None, high=None) for d in (*sets, "AVG")]
+    rows = [
+        dict(method="few-shot", dataset=d, metric="COVER-EM", n=500, failures=0, value=0.4, low=None, high=None)
+        for d in (*sets, "AVG")
+    ]
     run = printed_run("treerare", "table1", rows[:3], "gpt-4o-mini")
     run.facts["few-shot", "musique"] = facts_as_said("treerare", "table1", "musique", "few-shot", n=20)
     df = compare(published("treerare", "table1"), rows, run).query("verdict != 'not run'").set_index("dataset")
-    assert df.verdict["AVG"] == "not comparable" and df.reason["AVG"] == "n=20" and df.verdict["HotpotQA"] in ("reproduced", "outside")
+    assert (
+        df.verdict["AVG"] == "not comparable"
+        and df.reason["AVG"] == "n=20"
+        and df.verdict["HotpotQA"] in ("reproduced", "outside")
+    )
 
 
 def test_a_wider_tolerance_has_a_reason():
-    rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=0, value=.52, low=.476, high=.564)]
-    [cell] = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")).query(
-        "verdict != 'not run'").to_dict("records")
-    assert cell["verdict"] == "reproduced" and "two random samples" in cell["reason"]  # .047 apart, and .062 may be chance
-    rows = [rows[0] | dict(dataset="musique", method="NaiveRAG", metric="F1", value=.29)]  # the very questions of the paper: no sampling
-    [cell] = compare(cells("searchr", "table2"), rows, printed_run("searchr", "table2", rows, "gpt-4o-mini")).query(
-        "verdict != 'not run'").to_dict("records")
+    rows = [
+        dict(
+            method="few-shot",
+            dataset="hotpotqa",
+            metric="COVER-EM",
+            n=500,
+            failures=0,
+            value=0.52,
+            low=0.476,
+            high=0.564,
+        )
+    ]
+    [cell] = (
+        compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini"))
+        .query("verdict != 'not run'")
+        .to_dict("records")
+    )
+    assert (
+        cell["verdict"] == "reproduced" and "two random samples" in cell["reason"]
+    )  # .047 apart, and .062 may be chance
+    rows = [
+        rows[0] | dict(dataset="musique", method="NaiveRAG", metric="F1", value=0.29)
+    ]  # the very questions of the paper: no sampling
+    [cell] = (
+        compare(cells("searchr", "table2"), rows, printed_run("searchr", "table2", rows, "gpt-4o-mini"))
+        .query("verdict != 'not run'")
+        .to_dict("records")
+    )
     assert "another run, 5 averaged" in cell["reason"]
 
 
 def test_models_that_are_not_what_their_name_says():
-    for model in ("deepseek-chat", "Llama-3.3-70B-Instruct-AWQ", "meta-llama/Llama-3.3-70B-Instruct-FP8", "llama3.3", "llama3.3:70b"):
+    for model in (
+        "deepseek-chat",
+        "Llama-3.3-70B-Instruct-AWQ",
+        "meta-llama/Llama-3.3-70B-Instruct-FP8",
+        "llama3.3",
+        "llama3.3:70b",
+    ):
         assert model_obstacle(model), model
-        verdict, _, group = one_cell(model, .5)
+        verdict, _, group = one_cell(model, 0.5)
         assert verdict == "not comparable" and group in ("Llama3.3-70B", "DeepSeek-V3")
     assert not model_obstacle("meta-llama/Llama-3.3-70B-Instruct") and not model_obstacle("llama3.3:70b-instruct-fp16")
     assert "several models" in model_obstacle("gpt-4o-mini", ("gpt-4o-mini-2024-07-18", "gpt-4o-mini-2025-01-01"))
@@ -128,21 +181,45 @@ def test_models_that_are_not_what_their_name_says():
 
 def test_models_accumulate(tmp_path):
     def one(model, value):
-        rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=0, value=value, low=None, high=None)]
-        df = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model), folder=tmp_path)
+        rows = [
+            dict(
+                method="few-shot",
+                dataset="hotpotqa",
+                metric="COVER-EM",
+                n=500,
+                failures=0,
+                value=value,
+                low=None,
+                high=None,
+            )
+        ]
+        df = compare(
+            published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model), folder=tmp_path
+        )
         save_table(df, tmp_path, "table1")
         return df[df.verdict != "not run"].groupby("group").reproduced.max().to_dict()
-    assert one("gpt-4o-mini", .47) == {"GPT-4o-mini": .47}
-    assert one("my-model", .3) == {"GPT-4o-mini": .47, "my-model": .3}
-    assert one("meta-llama/Llama-3.3-70B-Instruct", .5) == {"GPT-4o-mini": .47, "my-model": .3, "Llama3.3-70B": .5}
-    assert one("gpt-4o-mini", .46) == {"GPT-4o-mini": .46, "my-model": .3, "Llama3.3-70B": .5}  # its own are replaced
+
+    assert one("gpt-4o-mini", 0.47) == {"GPT-4o-mini": 0.47}
+    assert one("my-model", 0.3) == {"GPT-4o-mini": 0.47, "my-model": 0.3}
+    assert one("meta-llama/Llama-3.3-70B-Instruct", 0.5) == {"GPT-4o-mini": 0.47, "my-model": 0.3, "Llama3.3-70B": 0.5}
+    assert one("gpt-4o-mini", 0.46) == {
+        "GPT-4o-mini": 0.46,
+        "my-model": 0.3,
+        "Llama3.3-70B": 0.5,
+    }  # its own are replaced
 
 
 def test_a_table_of_two_models_says_whose_calls_it_counts():
     used = Usage(calls=3, tokens_in=40, tokens_out=2)
     runs = [Results([Row("few-shot", "hotpotqa", Question("1", "hotpotqa", "?", ("a",)), "a", "", used, load=None)])]
-    rows = [dict(model=m, verdict=v) for m, v in (("my-model", "reproduced"), ("org/other", "off"), ("", "not run"), ("third", "not run"))]
-    assert _spent(runs, "my-model", rows) == "3 calls, 42 tokens of my-model; those of other, from an earlier run, are not counted."
+    rows = [
+        dict(model=m, verdict=v)
+        for m, v in (("my-model", "reproduced"), ("org/other", "off"), ("", "not run"), ("third", "not run"))
+    ]
+    assert (
+        _spent(runs, "my-model", rows)
+        == "3 calls, 42 tokens of my-model; those of other, from an earlier run, are not counted."
+    )
     assert _spent(runs, "my-model", [r for r in rows if r["model"] != "org/other"]) == "In all 3 calls, 42 tokens."
 
 
@@ -153,7 +230,9 @@ def test_what_differs_stands_in_the_page():
 
 
 def test_published_ids():
-    def q(i): return Question(i, "any", "Who?", ("Me",))
+    def q(i):
+        return Question(i, "any", "Who?", ("Me",))
+
     assert questions_fact("ambigdocs", [q("ramdocs_3")]).startswith("1 of 1")  # RAMDocs isn't AmbigDocs
     assert questions_fact("musique", [q("w-12")]).startswith("1 of 1")
     assert questions_fact("asqa", [q("-7013890438520559398")]) == "1 of 1 have texts that asqa doesn't give"
@@ -170,9 +249,12 @@ class Toy:
 def test_switches():
     profile = load_profile("offline", switches="early=yes, depth=2")
     assert switched({"a": Toy(), "b": print}, switches_of(profile)) == {"a": Toy(2, True), "b": print}
-    with pytest.raises(UsageError, match="rows differ"): switched({"a": Toy(1), "b": Toy(2)}, {"depth": "3"})
-    with pytest.raises(UsageError, match="FIELD=VALUE"): switches_of(load_profile("offline", switches="early"))
-    with pytest.raises(UsageError, match="whole number"): switched({"a": Toy()}, {"depth": "much"})
+    with pytest.raises(UsageError, match="rows differ"):
+        switched({"a": Toy(1), "b": Toy(2)}, {"depth": "3"})
+    with pytest.raises(UsageError, match="FIELD=VALUE"):
+        switches_of(load_profile("offline", switches="early"))
+    with pytest.raises(UsageError, match="whole number"):
+        switched({"a": Toy()}, {"depth": "much"})
 
 
 def test_the_papers_settings_are_settings():
@@ -183,22 +265,32 @@ def test_the_papers_settings_are_settings():
             load_profile("offline", **{k: v for k, v in given.items() if k in Profile.__dataclass_fields__})
             for fact, said in said_of(paper, artefact).items():
                 if fact in given and said.accepts:
-                    assert not [d for d in differences(RunFacts(**{fact: given[fact]}), {fact: said}) if d.startswith(fact)], (paper, fact)
+                    assert not [
+                        d for d in differences(RunFacts(**{fact: given[fact]}), {fact: said}) if d.startswith(fact)
+                    ], (paper, fact)
 
 
 def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     "`--set` of a method's field runs the table with it, and every cell says so; a word that nobody knows is refused with the nearest."
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
+
     sets = dict(early_stop="true", search_scope="corpus", iterations="3")
     [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), sets)
-    assert task.parameters["settings"] == dict(search_scope="corpus", switches="early_stop=true") and task.parameters["iterations"] == "3"
-    with pytest.raises(UsageError, match="early_stop"): plan_tasks(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
+    assert (
+        task.parameters["settings"] == dict(search_scope="corpus", switches="early_stop=true")
+        and task.parameters["iterations"] == "3"
+    )
+    with pytest.raises(UsageError, match="early_stop"):
+        plan_tasks(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
     from treekit.experiments.run import run
     from treekit.experiments.tables import sample_questions
     from treekit.papers.treerare import method as treerare
+
     profile = load_profile("offline", n=1, switches="min_tokens=4")
-    results = run(dict(list(treerare.METHODS.items())[:1]), sample_questions(profile, ("hotpotqa",)), profile, progress=False)
+    results = run(
+        dict(list(treerare.METHODS.items())[:1]), sample_questions(profile, ("hotpotqa",)), profile, progress=False
+    )
     [facts] = results.facts.values()
     assert facts.reading == ("min_tokens=4",) and differences(facts, {})[0].startswith("min_tokens=4")
 
@@ -211,6 +303,7 @@ def test_a_runs_record_has_the_facts_of_its_cells(tmp_path, monkeypatch):
     from treekit.experiments.tables import sample_questions
     from treekit.explorer.runs import open_run
     from treekit.store.run_store import Store
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     profile, methods = load_profile("offline", n=2), {"zero-shot": prompting.methods()["zero-shot"]}
     with Store(tmp_path / "runs.sqlite") as store:
@@ -227,6 +320,7 @@ def test_a_set_temperature_is_every_methods_own():
     from treekit.experiments.provenance import run_facts
     from treekit.experiments.resources import Resources
     from treekit.papers.arise.method import METHODS
+
     [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="0"))
     assert task.parameters["settings"] == dict(temperature="0", switches="temperature=0")
     arise = {name: m for name, m in METHODS.items() if getattr(m, "temperature", None)}
@@ -236,7 +330,10 @@ def test_a_set_temperature_is_every_methods_own():
     models = SimpleNamespace(model="m", defaults=profile.defaults, router=None, navigator=None)
     for name, method in switched(arise, switches_of(profile)).items():
         assert method.temperature == 0.0, name
-        assert run_facts(name, method, "hotpotqa", asked, Resources(profile, {"hotpotqa": asked}), models).temperature == 0.0
+        assert (
+            run_facts(name, method, "hotpotqa", asked, Resources(profile, {"hotpotqa": asked}), models).temperature
+            == 0.0
+        )
     [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="none"))
     assert task.parameters["settings"] == dict(temperature="none")  # no request has one, whatever the method's own
 
@@ -244,15 +341,29 @@ def test_a_set_temperature_is_every_methods_own():
 def test_the_profile_paper_asks_for_what_the_paper_had():
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
-    def plan(name, **given): return plan_tasks(runnable((name,)), "out", dict(profile="paper", **given), {})[0].parameters
+
+    def plan(name, **given):
+        return plan_tasks(runnable((name,)), "out", dict(profile="paper", **given), {})[0].parameters
+
     assert plan("arise/table1")["n"] == 200 and plan("arise/table1", n=5)["n"] == 5
     assert plan("treerare/table1")["settings"]["retriever"] == "prebuilt:wikipedia-dpr-100w"
     assert plan("rdr2/table1")["settings"]["nli_judge"] == "google/t5_xxl_true_nli_mixture"
 
 
-def one_cell(model="gpt-4o-mini", value=.47, failures=0, **others):
+def one_cell(model="gpt-4o-mini", value=0.47, failures=0, **others):
     "The verdict and the reason of TreeRare's Table 1, few-shot on HotpotQA (printed 0.473), and the group in which it stands."
-    rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=failures, value=value, low=None, high=None)]
+    rows = [
+        dict(
+            method="few-shot",
+            dataset="hotpotqa",
+            metric="COVER-EM",
+            n=500,
+            failures=failures,
+            value=value,
+            low=None,
+            high=None,
+        )
+    ]
     table = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model, **others))
     [cell] = table.query("verdict != 'not run'").to_dict("records")
     return cell["verdict"], cell["reason"], cell["group"]
@@ -282,14 +393,23 @@ def test_a_cell_in_which_many_questions_failed_says_nothing():
 
 def test_rdr2_is_read_by_the_model_that_answers():
     "ALCE's whole files; sampling for ChatGPT, greedy decoding and length control for the Llama readers (Sec. 4.3)."
+
     def differing(model, dataset="asqa", **others):
         facts = facts_as_said("rdr2", "table5", dataset, "RDR2 (Ours)", model=model, **others)
-        return [d.partition(", published: ")[0] for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))]
+        return [
+            d.partition(", published: ")[0]
+            for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))
+        ]
+
     assert differing("gpt-4o") == differing("Llama-3.1-8B-Instruct") == []
     assert differing("gpt-4o", temperature=0.0) == ["temperature=0.0"]
     llama = differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False")
     assert llama == ["temperature=0.2", "length_control=False"]
-    assert differing("gpt-4o", n=5) == ["n=5"] and differing("gpt-4o", n=948) == [] and differing("gpt-4o", "eli5", n=948) == ["n=948"]
+    assert (
+        differing("gpt-4o", n=5) == ["n=5"]
+        and differing("gpt-4o", n=948) == []
+        and differing("gpt-4o", "eli5", n=948) == ["n=948"]
+    )
     llama = profile_settings("rdr2", "table5", "Llama-3.1-8B-Instruct")
     assert (llama["n"], llama["temperature"], llama["length_control"]) == ("1000", "0", "true")
 
@@ -300,6 +420,7 @@ def facts_of(questions, **given):
     from treekit.baselines import prompting
     from treekit.experiments.provenance import run_facts
     from treekit.experiments.resources import Resources
+
     models = SimpleNamespace(model="m", defaults={}, router=None, navigator=None)
     library = Resources(load_profile("offline", **given), {"hotpotqa": questions})
     return run_facts("zero-shot", prompting.methods()["zero-shot"], "hotpotqa", questions, library, models)
@@ -308,23 +429,31 @@ def facts_of(questions, **given):
 def test_a_training_file_is_no_development_set(tmp_path):
     own, text = (Passage("p", "", "Me."),), "Were Scott Derrickson and Ed Wood of the same nationality?"
     questions = [Question(f"5{i:023x}", "hotpotqa", text, ("Me",), paragraphs=own) for i in range(2)]
-    for name, begin in (("hotpot_train_v1.1.json", "the training side"), ("hotpot_dev_distractor_v1.json", "published")):
+    for name, begin in (
+        ("hotpot_train_v1.1.json", "the training side"),
+        ("hotpot_dev_distractor_v1.json", "published"),
+    ):
         (tmp_path / name).write_text("[]")
         assert facts_of(questions, data=str(tmp_path / name), search_scope="own").questions.startswith(begin)
 
 
 def test_another_answer_is_another_sample():
-    def sample(gold): return facts_of([Question("5" * 24, "hotpotqa", "Who?", (gold,))], data="hub", retriever="prebuilt:x").sample
+    def sample(gold):
+        return facts_of([Question("5" * 24, "hotpotqa", "Who?", (gold,))], data="hub", retriever="prebuilt:x").sample
+
     assert sample("Me") != sample("You")
 
 
 def test_an_indexs_folder_says_how_much_it_holds(tmp_path):
     "Whatever it is called: ten passages in a folder named like DPR's index aren't Wikipedia."
     from treekit.retrieval.lucene import build_index
+
     place = tmp_path / "wikipedia-dpr-100w"
     build_index([Passage(str(i), "Zarn", f"The lamp number {i}") for i in range(10)], place)
     facts = facts_of([Question("5" * 24, "hotpotqa", "Who?", ("Me",))], data="hub", retriever=f"prebuilt:{place}")
     assert (facts.corpus, facts.retriever) == ("10 passages", "bm25")
     assert not any(str(tmp_path) in str(value) for value in vars(facts).values())
-    [corpus] = [d for d in differences(facts, said_of("treerare", "table1", "hotpotqa", "zero-shot")) if d.startswith("corpus")]
+    [corpus] = [
+        d for d in differences(facts, said_of("treerare", "table1", "hotpotqa", "zero-shot")) if d.startswith("corpus")
+    ]
     assert corpus.startswith("corpus=10 passages")

@@ -1,4 +1,5 @@
 "Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
+
 import asyncio, csv, json
 from dataclasses import dataclass
 
@@ -27,7 +28,9 @@ REFUSED = "the server answered 400: odd request"
 @dataclass(frozen=True)
 class Ask:
     "A method that puts a question, with a word before it."
+
     word: str
+
     async def __call__(self, question, context):
         value = await context.ask(asked, question=f"{self.word}: {question.question}")
         return Prediction(value["answer"], context.trace, context.usage)
@@ -35,22 +38,37 @@ class Ask:
 
 def go(chat, store, words=("one", "other"), n=60, **more):
     corpus = {"d": [Passage("p", "Ada", "Ada made films.")]}
-    return run({w: Ask(w) for w in words}, {"d": QUESTIONS[:n]}, Profile("p", concurrency=4), corpora=corpus, store=store, chat=chat,
-               progress=False, **more)
+    return run(
+        {w: Ask(w) for w in words},
+        {"d": QUESTIONS[:n]},
+        Profile("p", concurrency=4),
+        corpora=corpus,
+        store=store,
+        chat=chat,
+        progress=False,
+        **more,
+    )
 
 
 def refuse(word, kind="refused"):
     def says(request):
-        if not request.text.startswith(word): return "FINAL: Ada"
+        if not request.text.startswith(word):
+            return "FINAL: Ada"
         raise CallFailed(kind, "127.0.0.1:80 answered 400: odd request", "change it", again=False)
+
     return FakeChat(says)
 
 
 def test_a_method_that_is_refused_is_left_and_the_others_go_on(capfd):
     chat = refuse("other")
-    with Store() as store: results = go(chat, store)
+    with Store() as store:
+        results = go(chat, store)
     failed = [r for r in results.rows if r.error]
-    assert {r.method for r in failed} == {"other"} and len(failed) == 60 and GIVE_UP <= sum("other" in t for t in chat.texts) < GIVE_UP + 10
+    assert (
+        {r.method for r in failed} == {"other"}
+        and len(failed) == 60
+        and GIVE_UP <= sum("other" in t for t in chat.texts) < GIVE_UP + 10
+    )
     assert "CallFailed" not in failed[0].error and "20 identical refusals" in capfd.readouterr().err
     one, other = results.score(lambda row: float(row.answer == "Ada"), name="EM")
     assert one["failures"] == 0 and "reason" not in one
@@ -60,7 +78,10 @@ def test_a_method_that_is_refused_is_left_and_the_others_go_on(capfd):
 
 def test_a_server_that_refuses_all_is_left_with_its_reasons():
     chat = refuse("o")
-    with Store() as store, pytest.raises(Exception, match=f"first {GIVE_UP} questions all failed: {GIVE_UP} with the server answered 400"):
+    with (
+        Store() as store,
+        pytest.raises(Exception, match=f"first {GIVE_UP} questions all failed: {GIVE_UP} with the server answered 400"),
+    ):
         go(chat, store)
     assert len(chat.asked) < GIVE_UP + 10
 
@@ -68,10 +89,15 @@ def test_a_server_that_refuses_all_is_left_with_its_reasons():
 def test_a_run_without_a_network_ends_at_its_first_calls():
     "No server has responded yet: the first call ends the run, with what to do. A connection that is lost later is a failure of a question."
     chat = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05)
-    with Store() as store, pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 \(tried 3 times\); check the network.*curl"):
+    with (
+        Store() as store,
+        pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 \(tried 3 times\); check the network.*curl"),
+    ):
         go(chat, store)
-    with Server() as server: asyncio.run(answered_once(lost := OpenAIClient("m", server.url, retries=4, pause=0.01)))
-    with Store() as store: results = go(lost, store, n=2)
+    with Server() as server:
+        asyncio.run(answered_once(lost := OpenAIClient("m", server.url, retries=4, pause=0.01)))
+    with Store() as store:
+        results = go(lost, store, n=2)
     assert [r.error.count("tried 5 times") for r in results.rows] == [1] * 4
 
 
@@ -82,7 +108,8 @@ async def answered_once(chat):
 
 def test_what_may_pass_is_tried_to_the_end():
     chat = refuse("other", "server")
-    with Store() as store: go(chat, store)
+    with Store() as store:
+        go(chat, store)
     assert sum("other" in t for t in chat.texts) == 60
 
 
@@ -97,15 +124,30 @@ def test_a_row_of_failures_says_so_in_the_table():
     "Its zeros are no result: they are marked, never in bold, and the most frequent reason is below; a gain counts all its rows' questions."
     from treekit.figures.tables import to_html, to_markdown
     from treekit.figures.verdicts import compare, published, relative_improvement
+
     def row(method, value, failed):
         why = dict(reason=f"failed: {failed} of 60 questions, most often with {REFUSED}") if failed else {}
-        return dict(method=method, dataset="hotpotqa", metric="COVER-EM", n=60, failures=failed, value=value, low=None, high=None) | why
+        return (
+            dict(
+                method=method,
+                dataset="hotpotqa",
+                metric="COVER-EM",
+                n=60,
+                failures=failed,
+                value=value,
+                low=None,
+                high=None,
+            )
+            | why
+        )
+
     def pages(*rows):
         gain = relative_improvement([*rows], ["TreeRare (DT)"], ["zero-shot", "few-shot"])
         table = compare(published("treerare", "table1"), [*rows, *gain], model="m")
         return to_markdown(table), to_html(table)
-    ours, few = row("TreeRare (DT)", .9, 30), row("few-shot", 0.0, 60)
-    zero, cot = row("zero-shot", .5, 0), row("COT (zero-shot)", .4, 0)
+
+    ours, few = row("TreeRare (DT)", 0.9, 30), row("few-shot", 0.0, 60)
+    zero, cot = row("zero-shot", 0.5, 0), row("COT (zero-shot)", 0.4, 0)
     for page in pages(ours, zero, few, cot):
         said = "0.900 (failed)", "0.000 (failed)", "(failed): so many", "90 of 180 questions failed", REFUSED
         assert all(text in page for text in said), page
@@ -116,6 +158,7 @@ def test_a_row_of_failures_says_so_in_the_table():
 
 def test_a_claim_is_not_decided_by_failures():
     from treekit.figures.claims import MOST_FAILURES
+
     assert MOST_FAILURES <= 0.05  # what a claim does with such cells: tests/test_claims.py
 
 
@@ -127,17 +170,24 @@ def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_p
     code, out, err = inside("reproduce", "treerare/table1", *words, "--budget", "none", **mine)
     assert code == 1 and f"    2 × {REFUSED}" in out, out + err
     [table] = (clone / "figures").glob("local*/treerare/table1.csv")
-    with open(table, newline="") as f: ran = [r for r in csv.DictReader(f) if r["reproduced"]]
+    with open(table, newline="") as f:
+        ran = [r for r in csv.DictReader(f) if r["reproduced"]]
     assert ran and all(REFUSED in r["reason"] and r["verdict"] == "not comparable" for r in ran)
     count = server.count
     tape = tmp_path / "some.cassette"
     code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--json", **mine)
     assert code == 0 and server.count == count, out + err
-    assert json.loads(out)["calls"] == calls_in(tape)  # the number that a report states and `verify` compares; failures are no calls
-    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home"))
+    assert json.loads(out)["calls"] == calls_in(
+        tape
+    )  # the number that a report states and `verify` compares; failures are no calls
+    code, out, err = inside(
+        "cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home")
+    )
     assert code == 1 and "2 questions failed" in out, out + err
     for ending in (".csv", ".md"):  # a page doesn't name what only calls need
-        assert (tmp_path / "out/treerare/table1").with_suffix(ending).read_bytes() == table.with_suffix(ending).read_bytes()
+        assert (tmp_path / "out/treerare/table1").with_suffix(ending).read_bytes() == table.with_suffix(
+            ending
+        ).read_bytes()
     code, out, err = inside("reproduce", "treerare/table1", *words, **mine)  # they are tried again
     assert code == 1 and server.count == count + 2
 
@@ -145,17 +195,33 @@ def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_p
 @pytest.mark.long
 def test_a_run_without_a_limit_is_packed_and_replayed_although_its_profile_has_one(clone, server, tmp_path):  # noqa: F811
     "A replay pays nothing, so that it needs neither a budget nor the price of the model."
-    words = ("--profile", "openai", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--set", "model=ours", "--n", "3")
+    words = (
+        "--profile",
+        "openai",
+        "--set",
+        f"endpoint={server.url}",
+        "--set",
+        "api_key_env=LAB_KEY",
+        "--set",
+        "model=ours",
+        "--n",
+        "3",
+    )
     mine = dict(cwd=clone, LAB_KEY="x")
-    code, out, err = inside("reproduce", "treerare/table1", *words, "--data", "synthetic", "--budget", "none", "--out", "mine", **mine)
+    code, out, err = inside(
+        "reproduce", "treerare/table1", *words, "--data", "synthetic", "--budget", "none", "--out", "mine", **mine
+    )
     assert code == 0, out + err
     count, tape = server.count, tmp_path / "some.cassette"
-    code, out, err = inside("report", "treerare/table1", "--tables", "mine", "--profile", "openai",
-                            "--out", tmp_path / "report.zip", **mine)
+    code, out, err = inside(
+        "report", "treerare/table1", "--tables", "mine", "--profile", "openai", "--out", tmp_path / "report.zip", **mine
+    )
     assert code == 0, out + err
     code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--data", "synthetic", **mine)
     assert code == 0, out + err
-    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home"))
+    code, out, err = inside(
+        "cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home")
+    )
     assert code == 0 and server.count == count, out + err
 
 
@@ -164,4 +230,5 @@ def test_failures_of_a_cassette_are_validated(tmp_path):
         store.put_failure("good", dict(answer="", error="no", usage=dict(calls=1)))
         store.put_failure("bad", dict(answer="", error="", usage=[]))
         tape = store.pack(tmp_path / "x.sqlite")
-    with Store.replay(tape) as again: assert set(again.failures()) == {"good"}
+    with Store.replay(tape) as again:
+        assert set(again.failures()) == {"good"}

@@ -1,4 +1,5 @@
 "Fine-tuning at the pinned versions, and the router's samples and scores. Each training here takes a second or two."
+
 import json, math, sys
 from dataclasses import replace
 
@@ -7,9 +8,33 @@ import pytest
 from treekit.config import UsageError
 from treekit.training.deterministic_process import pinned
 from treekit.training.sft import (
-    Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, sft_loss, train, trainable)
+    Diverged,
+    TrainingExample,
+    Recipe,
+    adapted,
+    batches,
+    encode,
+    generate,
+    load_checkpoint,
+    load_weights,
+    sft_loss,
+    train,
+    trainable,
+)
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
-from treekit.papers.rdr2.training_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
+from treekit.papers.rdr2.training_data import (
+    MAJORITIES,
+    Gold,
+    Sample,
+    curated,
+    drawn,
+    judged,
+    percent,
+    scores,
+    sizes,
+    split,
+    views,
+)
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
 from treekit.synthetic.generate import SyntheticWiki
 
@@ -20,16 +45,20 @@ torch.set_num_threads(1)
 
 TEXTS = [
     f"{n}: The {a} of {b}"
-    for n, (a, b) in enumerate((a, b) for a in "dam house tower bridge".split() for b in "Mole Tanecenza Runess".split())
+    for n, (a, b) in enumerate(
+        (a, b) for a in "dam house tower bridge".split() for b in "Mole Tanecenza Runess".split()
+    )
 ]
 TOKENIZER = tokenizer_of(TEXTS * 2, 350)
 DATA = encode(TOKENIZER, [TrainingExample(f"s{n}", t, " ".join(t.split()[:3])) for n, t in enumerate(TEXTS)])
 
 
-def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
+def llama(seed=0):
+    return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
 
 
 # ---- one step through transformers and peft ----
+
 
 def test_a_step_of_all_weights_changes_all_of_them():
     model = llama()
@@ -44,7 +73,15 @@ def test_a_step_of_lora_changes_the_adapters_alone():
     assert {k.rsplit(".", 3)[1] for k in trainable(model)} == {"lora_A", "lora_B"}
     assert model.peft_config["default"].r == 8
     assert model.peft_config["default"].lora_alpha == 16
-    assert {k.split(".")[-4] for k in trainable(model)} == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert {k.split(".")[-4] for k in trainable(model)} == {
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    }
     before = weights(model)
     train(model, DATA[:8], Recipe(lr=1e-3, epochs=2))
     changed = {k for k, p in model.named_parameters() if not torch.equal(p, before[k])}
@@ -62,13 +99,13 @@ def test_twenty_steps_lower_the_loss():
 
 # ---- the loss ----
 
+
 def test_the_prompt_is_no_target():
-    ("Equal to the library's loss with masked labels; the gradient, too; and nothing is asked of the prompt's last token but the first of "
-     "the target.")
+    "Equal to the library's loss with masked labels; the gradient, too; and nothing is asked of the prompt's last token but the first of the target."
     model, one = llama(), DATA[3]
     ids = torch.tensor([one.tokens])
     labels = ids.clone()
-    labels[0, :one.start] = -100
+    labels[0, : one.start] = -100
     library = model(input_ids=ids, labels=labels).loss * (len(one.tokens) - one.start)
     library.backward()
     theirs = [p.grad.clone() for p in model.parameters()]
@@ -88,7 +125,7 @@ def test_micro_batches_add_up():
 
 def test_every_sample_comes_once_an_epoch():
     plan = batches([7] * 10, 5, 2, seed=3)
-    assert len(plan) == 4 and all(sorted(i for b in plan[k:k + 2] for i in b) == list(range(10)) for k in (0, 2))
+    assert len(plan) == 4 and all(sorted(i for b in plan[k : k + 2] for i in b) == list(range(10)) for k in (0, 2))
     assert plan[:2] == batches([7] * 10, 5, 1, 3) != batches([7] * 10, 5, 1, 4)
     assert len(batches([7] * 10, 8, 3.5, 0)) == 5  # 35 samples by eight
 
@@ -97,13 +134,15 @@ def test_every_sample_comes_once_an_epoch():
 
 LONG = Recipe("full", lr=5e-3, epochs=10, batch=6, save_every=2)
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = Recipe(method, lr=5e-3, epochs=4, batch=4, save_every=3)
     whole, cut, again = (adapted(llama(), recipe) for _ in range(3))
     log = train(whole, DATA, recipe)
-    with pytest.raises(PowerCut): train(cut, DATA, recipe, tmp_path, loss=cut_off(7, sft_loss))
+    with pytest.raises(PowerCut):
+        train(cut, DATA, recipe, tmp_path, loss=cut_off(7, sft_loss))
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 6
     assert train(again, DATA, recipe, tmp_path) == log
     assert same(weights(whole), weights(again))
@@ -124,9 +163,11 @@ def test_killed_and_started_again(tmp_path):
 
 def test_a_loss_that_is_no_number_stops_it(tmp_path):
     recipe, left = Recipe("full", lr=1e-3, epochs=4, batch=4, save_every=1), [3]
+
     def sick(model, batch):
         left[0] -= 1
         return sft_loss(model, batch) * (float("nan") if left[0] < 0 else 1)
+
     with pytest.raises(Diverged, match=r"step 4: the loss is nan; the batch was (s\d+, ){3}s\d+") as e:
         train(llama(), DATA, recipe, tmp_path, loss=sick)
     due = batches([len(e.tokens) for e in DATA], 4, 4, 0)[3]
@@ -142,25 +183,37 @@ def test_a_checkpoint_that_does_not_fit(tmp_path):
         train(wider, DATA, recipe, tmp_path)
     with pytest.raises(UsageError, match=r"lacks model.layers.2"):
         train(tiny_model(TOKENIZER, width=32, layers=3, heads=2, inner=64), DATA, recipe, tmp_path)
-    with pytest.raises(UsageError, match="another training"): train(llama(), DATA, replace(recipe, lr=2e-3), tmp_path)
-    with pytest.raises(UsageError, match="which the model doesn't train"): load_weights(adapted(llama(), Recipe()), weights(llama()))
+    with pytest.raises(UsageError, match="another training"):
+        train(llama(), DATA, replace(recipe, lr=2e-3), tmp_path)
+    with pytest.raises(UsageError, match="which the model doesn't train"):
+        load_weights(adapted(llama(), Recipe()), weights(llama()))
     (tmp_path / "checkpoint.pt").write_bytes(b"half a file")
-    with pytest.raises(UsageError, match="is no checkpoint.*delete it"): train(llama(), DATA, recipe, tmp_path)
+    with pytest.raises(UsageError, match="is no checkpoint.*delete it"):
+        train(llama(), DATA, recipe, tmp_path)
 
 
 def test_bad_input_has_its_line(monkeypatch, tmp_path):
-    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[train\]'"): extra("peft_is_not_there", "LoRA")
+    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[train\]'"):
+        extra("peft_is_not_there", "LoRA")
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"): adapted(llama(), Recipe())
-    with pytest.raises(UsageError, match="nothing to train on"): train(llama(), [], Recipe("full"))
-    with pytest.raises(UsageError, match="s9.*empty target"): encode(TOKENIZER, [TrainingExample("s9", "x", "")])
-    with pytest.raises(UsageError, match="long.*raise max_tokens"): encode(TOKENIZER, [TrainingExample("long", "x " * 90, "y")], 50)
-    with pytest.raises(UsageError, match="'lora' or 'full'"): Recipe("qlora")
-    with pytest.raises(UsageError, match="lr should be above zero"): Recipe(lr=0)
-    with pytest.raises(UsageError, match="no model"): load_model(tmp_path / "nothing")
+    with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"):
+        adapted(llama(), Recipe())
+    with pytest.raises(UsageError, match="nothing to train on"):
+        train(llama(), [], Recipe("full"))
+    with pytest.raises(UsageError, match="s9.*empty target"):
+        encode(TOKENIZER, [TrainingExample("s9", "x", "")])
+    with pytest.raises(UsageError, match="long.*raise max_tokens"):
+        encode(TOKENIZER, [TrainingExample("long", "x " * 90, "y")], 50)
+    with pytest.raises(UsageError, match="'lora' or 'full'"):
+        Recipe("qlora")
+    with pytest.raises(UsageError, match="lr should be above zero"):
+        Recipe(lr=0)
+    with pytest.raises(UsageError, match="no model"):
+        load_model(tmp_path / "nothing")
 
 
 # ---- models, decoding, processes ----
+
 
 def test_a_model_and_an_adapter_come_back(tmp_path):
     model = llama()
@@ -171,9 +224,15 @@ def test_a_model_and_an_adapter_come_back(tmp_path):
     tuned = adapted(tuned, recipe := Recipe(lr=2e-2, epochs=8, batch=6))
     train(tuned, DATA, recipe)
     save_model(tuned, tokenizer, tmp_path / "adapter")
-    assert (tmp_path / "adapter" / "adapter_config.json").exists() and not (tmp_path / "adapter" / "model.safetensors").exists()
+    assert (tmp_path / "adapter" / "adapter_config.json").exists() and not (
+        tmp_path / "adapter" / "model.safetensors"
+    ).exists()
     again, _ = load_model(tmp_path / "adapter")
-    assert generate(again, tokenizer, prompts, 6) == generate(tuned, tokenizer, prompts, 6) != generate(model, TOKENIZER, prompts, 6)
+    assert (
+        generate(again, tokenizer, prompts, 6)
+        == generate(tuned, tokenizer, prompts, 6)
+        != generate(model, TOKENIZER, prompts, 6)
+    )
 
 
 def test_decoding_in_a_batch_is_decoding_alone():
@@ -194,16 +253,21 @@ def test_two_processes_give_the_same_bits():
 
 @pytest.mark.slow
 def test_a_usage_error_in_another_process_is_one_here():
-    with pytest.raises(UsageError, match="no word named 'b'"): pinned([("treekit.config:choose", dict(kind="word", name="b", valid=["a"]))])
+    with pytest.raises(UsageError, match="no word named 'b'"):
+        pinned([("treekit.config:choose", dict(kind="word", name="b", valid=["a"]))])
 
 
 # ---- the router's samples and scores ----
 
-TREE = ("0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty "
-        "parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text.")
+TREE = (
+    "0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty "
+    "parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text."
+)
 
 
-def view(*behaviours, visible=(2, 3), id="q/d"): return Sample(id, "When?", TREE, visible, behaviours)
+def view(*behaviours, visible=(2, 3), id="q/d"):
+    return Sample(id, "When?", TREE, visible, behaviours)
+
 
 def test_scores_by_hand():
     rows = [  # behaviours due, output, then the terms: ANS-F1, EXP-PRE, REF-ACC (paper, code), XPL, COL
@@ -226,7 +290,9 @@ def test_scores_by_hand():
         terms, code = scores([view(*due)], [output]), scores([view(*due)], [output], "code")
         assert terms["ANS-F1"] == ([] if answer is None else [pytest.approx(answer)]), output
         assert terms["EXP-PRE"] == ([] if expand is None else [expand]), output
-        assert (terms["REF-ACC"], code["REF-ACC"]) == (([], []) if refuse is None else ([refuse[0]], [refuse[1]])), output
+        assert (terms["REF-ACC"], code["REF-ACC"]) == (([], []) if refuse is None else ([refuse[0]], [refuse[1]])), (
+            output
+        )
         assert (terms["XPL-AVG"], terms["COL-RATE"]) == ([expelled], [collapsed]), output
     both = percent(scores([view(*r[0]) for r in rows], [r[1] for r in rows]))
     assert both["XPL-AVG"] == pytest.approx(100 * 3 / 14) and both["COL-RATE"] == pytest.approx(100 * 2 / 14)
@@ -236,12 +302,23 @@ def test_scores_by_hand():
 def test_gold_scores_full(form):
     samples = [view(("ANSWER", 2), ("EXPAND", 4)), view(("EXPAND", 7)), view()]
     said = [FORMATS[form].render([(t, i, s.rst.tree[i].text) for t, i in s.behaviours]) for s in samples]
-    assert percent(scores(samples, said)) == {"ANS-F1": 100, "EXP-PRE": 100, "REF-ACC": 100, "XPL-AVG": 0, "COL-RATE": 0, "FIT": 100}
+    assert percent(scores(samples, said)) == {
+        "ANS-F1": 100,
+        "EXP-PRE": 100,
+        "REF-ACC": 100,
+        "XPL-AVG": 0,
+        "COL-RATE": 0,
+        "FIT": 100,
+    }
     assert set(MAJORITIES) and all(judged(s.rst, say(s, form)) for s in samples for say in MAJORITIES.values())
 
 
 def test_the_words_behind_an_id():
-    assert judged(view().rst, "[ANSWER] 2: A dam of\n[ANSWER] 3: A dam of\n[EXPAND] 4: Names")["fits"] == [True, False, True]
+    assert judged(view().rst, "[ANSWER] 2: A dam of\n[ANSWER] 3: A dam of\n[EXPAND] 4: Names")["fits"] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_splits_keep_questions_together():
@@ -249,12 +326,16 @@ def test_splits_keep_questions_together():
     one, two = split(samples, 0.25, seed=1)
     assert len(two) == 20 and not {s.id.split("/")[0] for s in one} & {s.id.split("/")[0] for s in two}
     assert split(samples, 0.25, seed=1) == (one, two)
-    assert sizes(drawn(samples, 20, dict(ANSWER=3, EXPAND=1, REFUSE=1))) == {"[ANSWER]": 12, "[EXPAND]": 0, "[REFUSE]": 4, "Total": 16}
+    assert sizes(drawn(samples, 20, dict(ANSWER=3, EXPAND=1, REFUSE=1))) == {
+        "[ANSWER]": 12,
+        "[EXPAND]": 0,
+        "[REFUSE]": 4,
+        "Total": 16,
+    }
 
 
 def test_the_worlds_gold():
-    ("The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are "
-     "refused.")
+    "The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are refused."
     world = SyntheticWiki(0, 200)
     gold, seen = Gold(world), set()
     for q in world.dataset("asqa", 12, "train"):
@@ -265,9 +346,13 @@ def test_the_worlds_gold():
             for node in nodes:
                 s = gold.label(q, reveal_nodes(tree, [node]))
                 assert node in s.ids("ANSWER") and s.kind == "ANSWER"
-                other = [n.id for n in tree.nodes if n.type == "content" and n.parent not in {tree[i].parent for i in nodes}]
+                other = [
+                    n.id for n in tree.nodes if n.type == "content" and n.parent not in {tree[i].parent for i in nodes}
+                ]
                 if other:
-                    assert (e := gold.label(q, reveal_nodes(tree, other[:1]))).kind == "EXPAND" and tree[node].parent in e.ids("EXPAND")
+                    assert (e := gold.label(q, reveal_nodes(tree, other[:1]))).kind == "EXPAND" and tree[
+                        node
+                    ].parent in e.ids("EXPAND")
         stranger = next(t for i, t in gold.trees.items() if i not in holders)
         assert gold.label(q, RST(stranger, stranger.content(stranger.headings[1]))).kind == "REFUSE"
 
@@ -287,13 +372,22 @@ def test_curation_leaves_out_what_it_cannot_read():
 
     class Scripted:
         model, endpoint, defaults = "scripted", "test", dict(temperature=0.0, max_tokens=100)
+
         async def complete(self, request):
-            assert "2: A dam of 1883." in request.text and "5: Moles" not in request.text and request.text.count("When?") == 1
+            assert (
+                "2: A dam of 1883." in request.text
+                and "5: Moles" not in request.text
+                and request.text.count("When?") == 1
+            )
             return [Completion(next(replies))]
+
     from treekit.core.types import Question
+
     found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
     samples, left = asyncio.run(curated(found, Scripted()))
-    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(failed=0, unread=1, misplaced=1)
+    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(
+        failed=0, unread=1, misplaced=1
+    )
 
 
 def test_a_failed_call_costs_the_other_views_nothing():
@@ -301,35 +395,50 @@ def test_a_failed_call_costs_the_other_views_nothing():
     from fakes import FakeChat
     from treekit.core.prompts import CallFailed, Completion
     from treekit.core.types import Question
+
     class Sick(FakeChat):
         every, count = 7, 0
+
         def reply(self, request, i):
             self.count += 1
-            if self.count % self.every == 0: raise CallFailed("server", "it broke", "go on later")
+            if self.count % self.every == 0:
+                raise CallFailed("server", "it broke", "go on later")
             return Completion("Cannot answer")
+
     found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(70)]
     samples, left = asyncio.run(curated(found, Sick(), at_once=20))
     assert len(samples) + left["failed"] == 70 and left["failed"] == 10 and left["unread"] == 0
     dead = Sick()
     dead.every = 1
-    with pytest.raises(CallFailed, match="it broke"): asyncio.run(curated(found, dead, at_once=20))
+    with pytest.raises(CallFailed, match="it broke"):
+        asyncio.run(curated(found, dead, at_once=20))
     assert len(dead.asked) == 20  # nobody answers: the other 50 aren't asked
 
 
 def test_samples_that_are_too_long_are_left_out_and_said(tmp_path, capsys):
     from treekit.papers.rdr2.training import short_enough
+
     data = encode(TOKENIZER, [TrainingExample(f"s{n}", "x " * 4 * n, "y") for n in range(1, 6)], math.inf)
     kept = short_enough(data, len(data[2].tokens), tmp_path / "router")
     assert [e.id for e in kept] == ["s1", "s2", "s3"] and "left out: 2 of 5 samples" in capsys.readouterr().out
     assert [i for i, _ in json.loads((tmp_path / "router" / "left_out.json").read_text())["samples"]] == ["s4", "s5"]
-    with pytest.raises(UsageError, match="raise max_tokens"): short_enough(data, 1, tmp_path)
+    with pytest.raises(UsageError, match="raise max_tokens"):
+        short_enough(data, 1, tmp_path)
 
 
 def test_an_expansion_is_expelled_below_which_a_subsection_shows_text():
     from treekit.corpora.documents import from_text
-    tree = from_text("0: Mole\n\t1: ==History==\n\t\t2: ===Later===\n\t\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.")
+
+    tree = from_text(
+        "0: Mole\n\t1: ==History==\n\t\t2: ===Later===\n\t\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many."
+    )
     said = {h: judged(RST(tree, (3,)), f"[EXPAND] {h}: x") for h in (0, 1, 2, 4)}
-    assert {h: (o["expelled"], o["EXPAND"]) for h, o in said.items()} == {0: (1, set()), 1: (1, set()), 2: (1, set()), 4: (0, {4})}
+    assert {h: (o["expelled"], o["EXPAND"]) for h, o in said.items()} == {
+        0: (1, set()),
+        1: (1, set()),
+        2: (1, set()),
+        4: (0, {4}),
+    }
 
 
 def test_a_view_is_made_for_each_passage():
@@ -340,12 +449,24 @@ def test_a_view_is_made_for_each_passage():
     from treekit.papers.rdr2.method import RDR2
     from treekit.retrieval.bm25 import Hit
     from treekit.papers.rdr2.training import PRESETS
-    rows = [(1, "structure", "History"), (2, "content", "A dam of 1883."), (1, "structure", "Names"), (2, "content", "Moles have many.")]
+
+    rows = [
+        (1, "structure", "History"),
+        (2, "content", "A dam of 1883."),
+        (1, "structure", "Names"),
+        (2, "content", "Moles have many."),
+    ]
     tree = build_tree("Mole", rows, "m")
+
     class Shelf:
-        def search(self, queries, k): return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
+        def search(self, queries, k):
+            return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
+
     shelf, asked = Shelf(), [Question("q", "asqa", "When?")]
-    def visible(**per): return [rst.visible for _, rst in views(asked, shelf, Documents([tree]), **per)]
+
+    def visible(**per):
+        return [rst.visible for _, rst in views(asked, shelf, Documents([tree]), **per)]
+
     content = tuple(n.id for n in tree.nodes if n.type == "content")
     assert visible() == [(i,) for i in content] and visible(per="document") == [content]
     assert RDR2().views == PRESETS["tiny"].views == "passage"
@@ -353,21 +474,28 @@ def test_a_view_is_made_for_each_passage():
 
 # ---- the five rows of Table 4, in miniature ----
 
+
 def test_the_rows_are_the_printed_ones():
     from treekit.figures.verdicts import published
     from treekit.papers.rdr2.training import CURVE, ROUTER, SETTINGS
-    assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {CURVE, ROUTER} <= set(SETTINGS)
+
+    assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {
+        CURVE,
+        ROUTER,
+    } <= set(SETTINGS)
 
 
 @pytest.mark.long
 def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
-    ("All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call "
-     "answered in either format.")
+    "All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call answered in either format."
     import asyncio
     import treekit.papers.rdr2.training as t
     from treekit.papers.rdr2.router import ROUTE
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    monkeypatch.setitem(t.PRESETS, "tiny", replace(t.PRESETS["tiny"], train=30, test=12, articles=200, lessons=40, lesson_epochs=1.0))
+    monkeypatch.setitem(
+        t.PRESETS, "tiny", replace(t.PRESETS["tiny"], train=30, test=12, articles=200, lessons=40, lesson_epochs=1.0)
+    )
     monkeypatch.setattr(t, "TINY", dict(width=32, layers=1, heads=2, inner=64))
     monkeypatch.setattr(t, "LOOKS", 2)
     t.tiny_samples.cache_clear()
@@ -383,9 +511,14 @@ def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
         assert t._trained(t.CURVE, 0) == made[t.CURVE] == t.routers([(t.CURVE, 0)])[0]
         router = t.TrainedRouter.tiny(t.CURVE)
         s = t.tiny_samples()["test"][0]
-        monkeypatch.setattr(t, "generate", lambda *_, **how: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"])
+        monkeypatch.setattr(
+            t, "generate", lambda *_, **how: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"]
+        )
         reply = asyncio.run(
-            router.complete(ROUTE["tag"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line"))
+            router.complete(
+                ROUTE["tag"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line")
+            )
         )[0].text
         assert reply == "[ANSWER] 2: The words of this line\n[EXPAND] 77: nothing"
-    finally: t.tiny_samples.cache_clear()
+    finally:
+        t.tiny_samples.cache_clear()

@@ -1,4 +1,5 @@
 "What makes a stored result stale: code that does something else, and nothing but that."
+
 import os, subprocess, sys
 
 import pytest
@@ -21,9 +22,13 @@ def changed(tmp_path, monkeypatch):
 
     def change(module, edit):
         copy = tmp_path / f"{module}.py"
-        with open(original(module), encoding="utf-8") as f: copy.write_text(edit(f.read()), encoding="utf-8")
-        monkeypatch.setattr(fingerprints, "_file_of", lambda m, *packages: str(copy) if m == module else original(m, *packages))
+        with open(original(module), encoding="utf-8") as f:
+            copy.write_text(edit(f.read()), encoding="utf-8")
+        monkeypatch.setattr(
+            fingerprints, "_file_of", lambda m, *packages: str(copy) if m == module else original(m, *packages)
+        )
         code_fingerprint.cache_clear()
+
     yield change
     monkeypatch.undo()
     code_fingerprint.cache_clear()
@@ -35,11 +40,15 @@ def test_a_prediction_knows_the_module_of_its_phrases(changed):
     assert method_fingerprint(TreeRare()) != before
 
 
-@pytest.mark.parametrize("edit", [
-    lambda text: text + "\n# a comment\n",
-    lambda text: text.replace('"""', '"""Other words. ', 1),
-    lambda text: "\n\n" + text,
-], ids=["comment", "docstring", "blank lines"])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text + "\n# a comment\n",
+        lambda text: text.replace('"""', '"""Other words. ', 1),
+        lambda text: "\n\n" + text,
+    ],
+    ids=["comment", "docstring", "blank lines"],
+)
 def test_words_about_code_change_nothing(changed, edit):
     before = method_fingerprint(TreeRare()), code_fingerprint("treekit.models.extractive.client")
     changed("treekit.core.prompts", edit)
@@ -49,7 +58,9 @@ def test_words_about_code_change_nothing(changed, edit):
 def test_imports_inside_functions_and_of_packages_are_followed():
     below = modules_below("treekit.papers.treerare.method")
     assert PHRASES in below and "treekit.core.prompts" in below
-    assert not any(m.startswith(("treekit.models.extractive", "treekit.papers.toq", "treekit.papers.rdr2")) for m in below)
+    assert not any(
+        m.startswith(("treekit.models.extractive", "treekit.papers.toq", "treekit.papers.rdr2")) for m in below
+    )
 
 
 def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
@@ -60,9 +71,14 @@ def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
 
 def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
     code = "from treekit.core.fingerprints import code_fingerprint\nprint(code_fingerprint('treekit.store.run_store'))"
+
     def ask():
         return subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**env, "TREEKIT_HOME": str(tmp_path)}
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**env, "TREEKIT_HOME": str(tmp_path)},
         ).stdout
 
     env = dict(os.environ)
@@ -78,11 +94,15 @@ def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
     for a in (a for a in runnable(()) if a["paper"] not in ("real", "across")):  # these use the papers side by side
         below = modules_below(*(m for m in imported(a["notebook"]) if m.startswith("treekit.")))
         for m in below:
-            if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")): reach.setdefault(m.split(".")[2], set()).add(a["paper"])
+            if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")):
+                reach.setdefault(m.split(".")[2], set()).add(a["paper"])
     assert reach == dict(arise={"arise"}, toq={"toq"})
 
 
 def test_an_object_without_known_fields_is_one_line():
     class Method:
-        def __call__(self): pass
-    with pytest.raises(UsageError, match="^Method can't be part of a method or a question: make the class a dataclass"): canonical(Method())
+        def __call__(self):
+            pass
+
+    with pytest.raises(UsageError, match="^Method can't be part of a method or a question: make the class a dataclass"):
+        canonical(Method())

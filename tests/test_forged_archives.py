@@ -1,4 +1,5 @@
 "Cassettes that somebody has forged: nothing in them is obeyed."
+
 import gzip, json, lzma, os, shutil, sqlite3, subprocess, sys, tarfile
 from contextlib import closing
 
@@ -21,31 +22,86 @@ from treekit.reports import verification
 GOOD = dict(what=["treerare/table1"], profile="offline", given=dict(n=3), sets=dict(search_scope="own"), questions=[])
 DEEP = b'{"sets": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a key's name, an amount
-    out=dict(sets=dict(out="../elsewhere")), profile=dict(sets=dict(profile="openai")), settings=dict(sets=dict(settings=dict(n=3))),
-    navigator=dict(sets=dict(navigator="openai")), router=dict(sets=dict(router="openai")), key=dict(sets=dict(api_key_env="HOME")),
-    without_ppo=dict(sets=dict(without_ppo="openai")), with_sft=dict(sets=dict(with_sft="openai")), trained=dict(sets=dict(trained="/x")),
-    models=dict(sets=dict(models="gpt-4o=openai")), thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
-    corpus=dict(sets=dict(corpus="/etc/passwd")), documents=dict(sets=dict(documents="a.jsonl")), prompts=dict(sets=dict(prompts="p.toml")),
-    embeddings=dict(sets=dict(embeddings="v.npy")), annotations=dict(sets=dict(annotations="a.csv")),
-    parser=dict(sets=dict(parser="../parser")), model=dict(sets=dict(model="/models/mine")), up=dict(sets=dict(reranker="../../mine")),
-    qa_judge=dict(sets=dict(qa_judge="~/judge")), retriever=dict(sets=dict(retriever="dense:/models/mine")),
-    nothing_known=dict(sets=dict(nothing_known=1)), folder=dict(given=dict(data="/home")), hub=dict(given=dict(data="hub")),
-    large=dict(given=dict(data="synthetic:99999999999")), budget=dict(given=dict(budget=100)), given_out=dict(given=dict(out="x")),
-    profile_path=dict(profile="../settings"), field=dict(endpoint="http://127.0.0.1:1/v1"), name=dict(data="../../up"))
+    out=dict(sets=dict(out="../elsewhere")),
+    profile=dict(sets=dict(profile="openai")),
+    settings=dict(sets=dict(settings=dict(n=3))),
+    navigator=dict(sets=dict(navigator="openai")),
+    router=dict(sets=dict(router="openai")),
+    key=dict(sets=dict(api_key_env="HOME")),
+    without_ppo=dict(sets=dict(without_ppo="openai")),
+    with_sft=dict(sets=dict(with_sft="openai")),
+    trained=dict(sets=dict(trained="/x")),
+    models=dict(sets=dict(models="gpt-4o=openai")),
+    thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
+    corpus=dict(sets=dict(corpus="/etc/passwd")),
+    documents=dict(sets=dict(documents="a.jsonl")),
+    prompts=dict(sets=dict(prompts="p.toml")),
+    embeddings=dict(sets=dict(embeddings="v.npy")),
+    annotations=dict(sets=dict(annotations="a.csv")),
+    parser=dict(sets=dict(parser="../parser")),
+    model=dict(sets=dict(model="/models/mine")),
+    up=dict(sets=dict(reranker="../../mine")),
+    qa_judge=dict(sets=dict(qa_judge="~/judge")),
+    retriever=dict(sets=dict(retriever="dense:/models/mine")),
+    nothing_known=dict(sets=dict(nothing_known=1)),
+    folder=dict(given=dict(data="/home")),
+    hub=dict(given=dict(data="hub")),
+    large=dict(given=dict(data="synthetic:99999999999")),
+    budget=dict(given=dict(budget=100)),
+    given_out=dict(given=dict(out="x")),
+    profile_path=dict(profile="../settings"),
+    field=dict(endpoint="http://127.0.0.1:1/v1"),
+    name=dict(data="../../up"),
+)
 MALFORMED = dict(
-    what_text=dict(what="treerare"), what_number=dict(what=3), what_object=dict(what={}), what_mixed=dict(what=["treerare", 3]),
-    what_path=dict(what=["../../etc"]), what_long=dict(what=["a"] * 10_000), what_none=dict(what=None),
-    profile_list=dict(profile=["offline"]), profile_none=dict(profile=None), profile_number=dict(profile=1),
-    given_list=dict(given=[]), given_text=dict(given="n=3"),
-    given_none=dict(given=None), n_text=dict(given=dict(n="many")), n_list=dict(given=dict(n=[3])), n_half=dict(given=dict(n=1.5)),
-    n_negative=dict(given=dict(n=-3)), n_true=dict(given=dict(n=True)), n_long=dict(given=dict(n="9" * 5000)),
-    seed=dict(given=dict(seed={})), sets_list=dict(sets=["search_scope=own"]), sets_none=dict(sets=None),
-    search_scope=dict(sets=dict(search_scope="mine")), search_scope_list=dict(sets=dict(search_scope=[])),
-    temperature=dict(sets=dict(temperature="hot")), depth=dict(sets=dict(depth={"a": 1})), infinite=dict(sets=dict(temperature=1e999)),
-    questions_text=dict(questions="q1"), questions_number=dict(questions=3), questions_mixed=dict(questions=["q1", None]),
-    parser_list=dict(parser=[]), data_list=dict(data=["a"]), data_number=dict(data=7), left_out=dict(left_out="x"), unknown=dict(more=1))
-RAW = dict(empty=b"", half=b"{", list=b"[]", number=b"3", text=b'"x"', null=b"null", no_utf8=b"\xff", utf16='{"n": 1}'.encode("utf-16"),
-           deep=DEEP, digits=b'{"given": {"n": ' + b"9" * 5000 + b"}}")
+    what_text=dict(what="treerare"),
+    what_number=dict(what=3),
+    what_object=dict(what={}),
+    what_mixed=dict(what=["treerare", 3]),
+    what_path=dict(what=["../../etc"]),
+    what_long=dict(what=["a"] * 10_000),
+    what_none=dict(what=None),
+    profile_list=dict(profile=["offline"]),
+    profile_none=dict(profile=None),
+    profile_number=dict(profile=1),
+    given_list=dict(given=[]),
+    given_text=dict(given="n=3"),
+    given_none=dict(given=None),
+    n_text=dict(given=dict(n="many")),
+    n_list=dict(given=dict(n=[3])),
+    n_half=dict(given=dict(n=1.5)),
+    n_negative=dict(given=dict(n=-3)),
+    n_true=dict(given=dict(n=True)),
+    n_long=dict(given=dict(n="9" * 5000)),
+    seed=dict(given=dict(seed={})),
+    sets_list=dict(sets=["search_scope=own"]),
+    sets_none=dict(sets=None),
+    search_scope=dict(sets=dict(search_scope="mine")),
+    search_scope_list=dict(sets=dict(search_scope=[])),
+    temperature=dict(sets=dict(temperature="hot")),
+    depth=dict(sets=dict(depth={"a": 1})),
+    infinite=dict(sets=dict(temperature=1e999)),
+    questions_text=dict(questions="q1"),
+    questions_number=dict(questions=3),
+    questions_mixed=dict(questions=["q1", None]),
+    parser_list=dict(parser=[]),
+    data_list=dict(data=["a"]),
+    data_number=dict(data=7),
+    left_out=dict(left_out="x"),
+    unknown=dict(more=1),
+)
+RAW = dict(
+    empty=b"",
+    half=b"{",
+    list=b"[]",
+    number=b"3",
+    text=b'"x"',
+    null=b"null",
+    no_utf8=b"\xff",
+    utf16='{"n": 1}'.encode("utf-16"),
+    deep=DEEP,
+    digits=b'{"given": {"n": ' + b"9" * 5000 + b"}}",
+)
 
 
 def packed(path, about, **more):
@@ -56,11 +112,14 @@ def packed(path, about, **more):
 def test_a_packed_profile_has_the_values_of_a_settings_file(tmp_path):
     "Numbers and null in JSON are read, too, and no cassette says a server."
     about = GOOD | dict(profile="lab", section=dict(n=2, temperature=None, model="m", structured=True))
-    with use_options(**packed_section(about_cassette(packed(tmp_path / "a.cassette", about)))): lab = load_profile("lab")
+    with use_options(**packed_section(about_cassette(packed(tmp_path / "a.cassette", about)))):
+        lab = load_profile("lab")
     assert (lab.n, lab.model, lab.structured, lab.endpoint) == (2, "m", True, "https://cassette.invalid/v1")
-    with pytest.raises(UsageError, match="no profile named 'lab'"): load_profile("lab")
+    with pytest.raises(UsageError, match="no profile named 'lab'"):
+        load_profile("lab")
     for own in (dict(endpoint="http://127.0.0.1:1/v1"), dict(api_key_env="HOME"), dict(router="openai"), 3):
-        with pytest.raises(UsageError, match="is refused"): about_cassette(packed(tmp_path / "b.cassette", about | dict(section=own)))
+        with pytest.raises(UsageError, match="is refused"):
+            about_cassette(packed(tmp_path / "b.cassette", about | dict(section=own)))
 
 
 @pytest.mark.parametrize("case", [*OBEYED, *MALFORMED, *RAW])
@@ -70,23 +129,36 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
     tape = packed(tmp_path / "a.cassette", about)
     code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "about.json" in said, said
-    with pytest.raises(UsageError, match="about.json"): about_cassette(tape)
+    with pytest.raises(UsageError, match="about.json"):
+        about_cassette(tape)
 
 
 @pytest.mark.parametrize("about", [dict(GOOD, what=[], given={}), {}])
 def test_a_cassette_that_names_no_artefact_does_not_run_all(tmp_path, about, treekit_, monkeypatch):
-    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run"))
+    monkeypatch.setattr(
+        "treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run")
+    )
     code, said = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", about))
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "packed for" in said, said
 
 
-RECURSIVE = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x, x, x, x FROM n"  # never ends
+# never ends
+RECURSIVE = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x, x, x, x, x, x, x, x FROM n"
 
 
-@pytest.mark.parametrize("make", [lambda path: path.write_bytes(gzip.compress(b"x" * 5000)), lambda path: path.write_bytes(b""),
-                                  lambda path: views(path)], ids=["gzip", "empty", "view"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda path: path.write_bytes(gzip.compress(b"x" * 5000)),
+        lambda path: path.write_bytes(b""),
+        lambda path: views(path),
+    ],
+    ids=["gzip", "empty", "view"],
+)
 def test_a_file_that_is_no_cassette_is_refused_before_anything_runs(tmp_path, make, treekit_, monkeypatch):
-    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run"))
+    monkeypatch.setattr(
+        "treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run")
+    )
     make(path := tmp_path / "a.cassette")
     code, said = treekit_("cassette", "replay", path)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "cassette" in said, said
@@ -100,11 +172,23 @@ def views(path):
 
 
 def test_what_a_cassette_can_say(tmp_path):
-    sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30",
-                length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
-                question="Who founded Aldermoor?", max_tokens=512)
-    said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="synthetic:1000"), questions=["q 1", "질문"], data="my films",
-                       parser="stanza-1.9")
+    sets = dict(
+        model="meta-llama/Llama-3.1-8B-Instruct",
+        retriever="dense:BAAI/bge-base-en-v1.5",
+        iterations="30",
+        length_control=True,
+        spaces="1,1 2,3",
+        reranker="BAAI/bge-reranker-large",
+        question="Who founded Aldermoor?",
+        max_tokens=512,
+    )
+    said = GOOD | dict(
+        sets=sets,
+        given=dict(n=3, seed=1, data="synthetic:1000"),
+        questions=["q 1", "질문"],
+        data="my films",
+        parser="stanza-1.9",
+    )
     assert about_cassette(packed(tmp_path / "a.cassette", said)) == said
     where = dict(endpoint="http://127.0.0.1:8000/v1", concurrency="4")  # where replies came from: not used
     older = GOOD | dict(sets=dict(search_scope="own") | where)
@@ -116,8 +200,13 @@ def test_every_field_of_a_method_can_be_packed():
     import dataclasses, importlib
     from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
     from treekit.papers.registry import method_modules
-    kinds = {kind for m in method_modules() for kind in vars(importlib.import_module(m)).values() if isinstance(kind,
-        type) and dataclasses.is_dataclass(kind)}
+
+    kinds = {
+        kind
+        for m in method_modules()
+        for kind in vars(importlib.import_module(m)).values()
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind)
+    }
     named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
     fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
     assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)
@@ -136,6 +225,7 @@ def test_no_more_questions_than_calls(tmp_path, treekit_, monkeypatch):
 
 def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treekit_):
     from treekit.experiments.cassette_settings import packable_about
+
     sets = dict(navigator="mine", endpoint="http://gpu1.lab:8000/v1", corpus="wiki.passages", top_k="3", budget="5")
     said = packable_about(dict(GOOD, profile="local", sets=sets))
     assert said["sets"] == dict(top_k="3") and said["left_out"] == ["corpus", "navigator"] and "gpu1" not in str(said)
@@ -146,37 +236,53 @@ def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treeki
 
 # --- who can be asked in a replay
 
+
 def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch, process_options):
     import asyncio
     from treekit.core.prompts import Request
     from treekit.llm.openai_client import OpenAIClient
     from treekit.llm.cached_client import NotOnCassette
+
     process_options(cassette=tmp_path / "x.cassette")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     profile = load_profile("openai")
     for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("openai", batch=True))):
-        with pytest.raises(NotOnCassette): asyncio.run(chat.complete(Request(messages=(), prompt=None)))
-    with pytest.raises(UsageError, match="asks no server"): OpenAIClient.from_profile(profile)
+        with pytest.raises(NotOnCassette):
+            asyncio.run(chat.complete(Request(messages=(), prompt=None)))
+    with pytest.raises(UsageError, match="asks no server"):
+        OpenAIClient.from_profile(profile)
 
 
 def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, process_options):
     from test_run import PROFILE, LazyRetriever, Read, Scripted, Shelf, go, questions
     from treekit.llm.cached_client import NotOnCassette
     from treekit.experiments.run import run
+
     source = Store(tmp_path / "source.sqlite")
     go(store=source)
     tape = source.pack(tmp_path / "run.cassette")
     process_options(cassette=tape)
     chat = Scripted()
-    def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf", "a shelf")},
-                                chat=chat,
-                                progress=False)
+
+    def replayed(k):
+        return run(
+            {"read": Read(k)},
+            questions(3),
+            PROFILE,
+            corpora={"toy": LazyRetriever(Shelf, "shelf", "a shelf")},
+            chat=chat,
+            progress=False,
+        )
+
     assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
-    with pytest.raises(NotOnCassette): replayed(1)
+    with pytest.raises(NotOnCassette):
+        replayed(1)
     assert chat.asked == []
 
 
-PROBE = BODY + '''
+PROBE = (
+    BODY
+    + """
 import asyncio, os, socket, subprocess, sys
 from treekit.config import run_options
 from treekit.core.prompts import Request
@@ -192,7 +298,8 @@ seen = dict(asked=tried(chat), reached=tried(lambda: socket.socket().connect_ex(
             token=os.environ.get("HF_TOKEN", ""), child="reaches no network" in subprocess.run(
                 [sys.executable, "-c", away], capture_output=True, text=True).stderr)
 if run_options().sealed: Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(seen))
-'''.replace("import asyncio", "import asyncio, json", 1)
+""".replace("import asyncio", "import asyncio, json", 1)
+)
 
 
 @pytest.mark.slow
@@ -208,7 +315,8 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
         assert code == 0, out + err
         code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=home, **keys)
         assert code == 0, out + err
-        with open_archive(tape) as held: assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
+        with open_archive(tape) as held:
+            assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
         notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), PROBE)
         before = server.count
         code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
@@ -220,10 +328,12 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
 
 def _parameters(home):
     import nbformat
+
     return nbformat.read(home / "nbs/reproduce/treerare/table1.ipynb", 4).cells[0].source
 
 
 # --- archives that aren't
+
 
 def tarred(*members):
     "A compressed archive of (TarInfo, content), headers as they are given."
@@ -234,14 +344,18 @@ def tarred(*members):
 def header(name, size, kind=tarfile.REGTYPE, **more):
     info = tarfile.TarInfo(name)
     info.size, info.type = size, kind
-    for key, value in more.items(): setattr(info, key, value)
+    for key, value in more.items():
+        setattr(info, key, value)
     return info.tobuf(tarfile.GNU_FORMAT)
 
 
 def sparse(name, claims):
     "The header of a sparse file in GNU's old format: one block of data at its end."
     raw = bytearray(header(name, 512, tarfile.GNUTYPE_SPARSE))
-    def octal(n): return tarfile.itn(n, 12, tarfile.GNU_FORMAT)
+
+    def octal(n):
+        return tarfile.itn(n, 12, tarfile.GNU_FORMAT)
+
     raw[386:410], raw[483:495], raw[148:156] = octal(claims - 512) + octal(512), octal(claims), b" " * 8
     raw[148:156] = b"%06o\0 " % sum(raw)
     return bytes(raw)
@@ -249,15 +363,27 @@ def sparse(name, claims):
 
 HOSTILE = dict(
     sparse=[(sparse(STORE_FILE, 20 << 30), b"x" * 512)],
-    sparse_pax=[(header("./PaxHeaders/x", 72, b"x"), b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n28 GNU.sparse.realsize=2e10\n"[:72]),
-                (header(STORE_FILE, 512), b"1\n0\n1\n" + bytes(506))],
+    sparse_pax=[
+        (
+            header("./PaxHeaders/x", 72, b"x"),
+            b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n28 GNU.sparse.realsize=2e10\n"[:72],
+        ),
+        (header(STORE_FILE, 512), b"1\n0\n1\n" + bytes(506)),
+    ],
     link=[(header(STORE_FILE, 0, tarfile.SYMTYPE, linkname="/etc/passwd"), b"")],
     hard_link=[(header("data/a.jsonl", 0, tarfile.LNKTYPE, linkname=STORE_FILE), b"")],
-    device=[(header(STORE_FILE, 0, tarfile.CHRTYPE), b"")], folder=[(header("data/", 0, tarfile.DIRTYPE), b"")],
-    claims=[(header(STORE_FILE, 1 << 29), b"")], twice=[(header(STORE_FILE, 1), b"a"), (header(STORE_FILE, 1), b"b")],
-    program=[(header("data/a.py", 1), b"a")], upwards=[(header("data/../up.jsonl", 1), b"a")], absolute=[(header("/abs", 1), b"a")],
-    hidden=[(header("data/.hid.jsonl", 1), b"a")], escape=[(header("\x1b[2K\rOK", 1), b"a")],
-    large_about=[(header("about.json", 17 << 20), bytes(17 << 20))], many=[(header(f"data/{i}.jsonl", 0), b"") for i in range(300)])
+    device=[(header(STORE_FILE, 0, tarfile.CHRTYPE), b"")],
+    folder=[(header("data/", 0, tarfile.DIRTYPE), b"")],
+    claims=[(header(STORE_FILE, 1 << 29), b"")],
+    twice=[(header(STORE_FILE, 1), b"a"), (header(STORE_FILE, 1), b"b")],
+    program=[(header("data/a.py", 1), b"a")],
+    upwards=[(header("data/../up.jsonl", 1), b"a")],
+    absolute=[(header("/abs", 1), b"a")],
+    hidden=[(header("data/.hid.jsonl", 1), b"a")],
+    escape=[(header("\x1b[2K\rOK", 1), b"a")],
+    large_about=[(header("about.json", 17 << 20), bytes(17 << 20))],
+    many=[(header(f"data/{i}.jsonl", 0), b"") for i in range(300)],
+)
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
@@ -267,7 +393,8 @@ def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, tree
     tape.write_bytes(tarred(*HOSTILE[kind]))
     assert tape.stat().st_size < 5000
     with pytest.raises(UsageError, match="is not a cassette") as e:
-        with open_archive(tape): pytest.fail("it was opened")
+        with open_archive(tape):
+            pytest.fail("it was opened")
     assert str(e.value).isprintable()
     code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
@@ -275,16 +402,25 @@ def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, tree
 
 # --- corpora under names that nothing reads
 
-def written(path, rows): path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+def written(path, rows):
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
 
 
 def folder_of(path):
     "Questions and passages of two data sets whose corpus files have names of their own."
     path.mkdir()
-    asked = dict(question="Who made the Loom?", answers=["Ada Loom"], paragraphs=[dict(id="own", title="Loom", text="Ada Loom made it.")])
+    asked = dict(
+        question="Who made the Loom?",
+        answers=["Ada Loom"],
+        paragraphs=[dict(id="own", title="Loom", text="Ada Loom made it.")],
+    )
     for d, corpora in {"2wiki": ("2wiki_pool_corpus",), "asqa": ("asqa_knowledge_corpus", "asqa_dpr_corpus")}.items():
         written(path / f"{d}.dev.jsonl", [dict(asked, id=f"{d}-{i}", dataset=d) for i in range(3)])
-        for name in corpora: written(path / f"{name}.jsonl", [dict(id=f"{name}-{i}", title=f"T{i}", text=f"Text {i}.") for i in range(7)])
+        for name in corpora:
+            written(
+                path / f"{name}.jsonl", [dict(id=f"{name}-{i}", title=f"T{i}", text=f"Text {i}.") for i in range(7)]
+            )
     return path
 
 
@@ -294,14 +430,24 @@ def test_passages_of_a_folder_are_found_again(tmp_path, monkeypatch, dataset):
     mine = folder_of(tmp_path / "mine")
     for kind, name in (("dev", "2wiki.dev"), ("corpus", "2wiki_pool_corpus")):
         shutil.copy(mine / f"{name}.jsonl", mine / f"hotpotqa{'.' if kind == 'dev' else '_'}{kind}.jsonl")
-    asked = {dataset: {q.id: json.loads((mine / f"{dataset}.dev.jsonl").read_text().splitlines()[0]) for q in load(dataset, mine)[:1]}}
+    asked = {
+        dataset: {
+            q.id: json.loads((mine / f"{dataset}.dev.jsonl").read_text().splitlines()[0])
+            for q in load(dataset, mine)[:1]
+        }
+    }
     brought = data_of(asked, {("questions", dataset, str(mine)), ("passages", dataset, str(mine))})
     first = load_corpus(dataset, mine)
     assert len(first) == (14 if dataset == "asqa" else 7)
     for old in (False, True):  # older cassettes name every corpus after its data set
-        files = {f"data/{f'{dataset}_corpus.jsonl' if old and 'corpus' in name else name}": content for name, content in brought.items()}
+        files = {
+            f"data/{f'{dataset}_corpus.jsonl' if old and 'corpus' in name else name}": content
+            for name, content in brought.items()
+        }
         laid, _ = unpack_cassette(packed(tmp_path / f"{old}.cassette", dict(GOOD, data="mine"), **files))
-        assert load_corpus(dataset, laid) == first and [q.id for q in load(dataset, laid)] == [f"{dataset}-0".replace("hotpotqa", "2wiki")]
+        assert load_corpus(dataset, laid) == first and [q.id for q in load(dataset, laid)] == [
+            f"{dataset}-0".replace("hotpotqa", "2wiki")
+        ]
 
 
 @pytest.mark.slow
@@ -309,10 +455,16 @@ def test_passages_of_a_folder_are_found_again(tmp_path, monkeypatch, dataset):
 def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, dataset):
     "The passages that are searched are those that were searched, where the folder is gone."
     home, mine, tape = small_clone(tmp_path / "clone"), folder_of(tmp_path / "mine"), tmp_path / "a.cassette"
-    body = BODY.replace('asked = {"hotpotqa": [Question', f'''
+    body = (
+        BODY.replace(
+            'asked = {"hotpotqa": [Question',
+            f'''
 from treekit.experiments.resources import load, load_corpus
-asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''').replace(
-        ', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
+asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''',
+        )
+        .replace(', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "")
+        .replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
+    )
     body += f'''
 seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r in results.rows]
 (Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))
@@ -323,22 +475,31 @@ seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r 
         for command in (("reproduce", "--out", tmp_path / "first"), ("cassette", "pack", tape, "treerare/table1")):
             code, out, err = inside(*command, *words, cwd=home)
             assert code == 0, out + err
-    for gone in (home / ".treekit", mine): shutil.rmtree(gone)
+    for gone in (home / ".treekit", mine):
+        shutil.rmtree(gone)
     code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "again", cwd=home)
     assert code == 0, out + err
-    first, again = ({p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.*")} for folder in ("first", "again"))
-    assert again == first and "table1.md" in first and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
+    first, again = (
+        {p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.*")} for folder in ("first", "again")
+    )
+    assert (
+        again == first
+        and "table1.md" in first
+        and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
+    )
 
 
 def test_a_replaying_process_reaches_this_machine_only(tmp_path):
     "In the process, by whatever call, and in its children; loopback stays."
-    code = ("import _socket, socket\n"
-            "def tried(go):\n    try: go()\n    except OSError as e: print(e)\n"
-            "tried(lambda: _socket.socket().connect(('192.0.2.1', 9)))\ntried(lambda: socket.gethostbyname('example.org'))\n"
-            "tried(lambda: socket.create_connection(('192.0.2.1', 80), 1))\ntried(lambda: socket.getaddrinfo('example.org', 80))\n"
-            "tried(lambda: socket.socket().connect_ex(('192.0.2.1', 80)))\n"
-            "tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53)))\n"
-            "with socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname()).close()\n")
+    code = (
+        "import _socket, socket\n"
+        "def tried(go):\n    try: go()\n    except OSError as e: print(e)\n"
+        "tried(lambda: _socket.socket().connect(('192.0.2.1', 9)))\ntried(lambda: socket.gethostbyname('example.org'))\n"
+        "tried(lambda: socket.create_connection(('192.0.2.1', 80), 1))\ntried(lambda: socket.getaddrinfo('example.org', 80))\n"
+        "tried(lambda: socket.socket().connect_ex(('192.0.2.1', 80)))\n"
+        "tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53)))\n"
+        "with socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname()).close()\n"
+    )
     env = verification.clean_environment(tmp_path / "home")
     assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)

@@ -21,15 +21,18 @@ METHODS = {"a": RetrieveAndRead(), "b": RetrieveAndRead(top_k=3)}
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
 
 
 def counted(path):
     tables = ("calls", "requests", "predictions", "ledger")
-    with closing(sqlite3.connect(path)) as other: return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in tables}
+    with closing(sqlite3.connect(path)) as other:
+        return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in tables}
 
 
-def asked(store): return run(METHODS, {"musique": load("musique", n=12)}, load_profile("offline"), store=store, progress=False)
+def asked(store):
+    return run(METHODS, {"musique": load("musique", n=12)}, load_profile("offline"), store=store, progress=False)
 
 
 def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
@@ -38,7 +41,12 @@ def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
     assert store.connection.deferred and not store.connection.buffer.writes
     found = counted(store.path)  # as another process sees it, while this one has the store open
     assert found["predictions"] == len(results.rows) == 24
-    assert found["calls"] == found["requests"] == len({k for r in results.rows for n in r.trace.nodes for k in n.calls}) > 0
+    assert (
+        found["calls"]
+        == found["requests"]
+        == len({k for r in results.rows for n in r.trace.nodes for k in n.calls})
+        > 0
+    )
     assert found["ledger"] >= found["calls"]
 
 
@@ -47,13 +55,19 @@ def test_the_rows_are_those_of_single_writes(tmp_path, monkeypatch):
     rows = [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(together).rows]
     monkeypatch.setattr(StoreConnection, "_defer", lambda self, write: False)
     assert rows == [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(single).rows]
-    def said(store): return sorted(store.query("SELECT key, sample, json_extract(completion, '$.text'), tokens_in, tokens_out FROM calls"))
+
+    def said(store):
+        return sorted(
+            store.query("SELECT key, sample, json_extract(completion, '$.text'), tokens_in, tokens_out FROM calls")
+        )
+
     assert said(together) == said(single)
     assert together.usage() == single.usage()
 
 
 def test_a_second_run_finds_them(tmp_path):
-    with Store(tmp_path / "free.sqlite") as store: first = asked(store)
+    with Store(tmp_path / "free.sqlite") as store:
+        first = asked(store)
     again = asked(Store(tmp_path / "free.sqlite"))
     assert all(r.stored for r in again.rows) and [r.answer for r in again.rows] == [r.answer for r in first.rows]
 
@@ -81,8 +95,12 @@ def test_a_write_that_fails_loses_nothing(tmp_path):
     store = Store(tmp_path / "free.sqlite")
     store.connection.deferred = True
     key = put(store, 1)
-    def broken(db): raise RuntimeError("no")
-    with pytest.raises(RuntimeError): store.write(broken)
+
+    def broken(db):
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError):
+        store.write(broken)
     assert len(store.connection.buffer.writes) == 1 and store.calls([key])[key].text == "answer 1"
     store.close()
     assert counted(store.path)["calls"] == 1
@@ -91,6 +109,7 @@ def test_a_write_that_fails_loses_nothing(tmp_path):
 def test_what_a_paid_model_says_is_written_at_once(tmp_path):
     class Paid:
         model, endpoint, defaults = "m", "http://nowhere/v1", {}
+
     store = Store(tmp_path / "paid.sqlite")
     CachedClient(SimulatedClient(), store)
     put(store, 1)
@@ -113,8 +132,13 @@ def test_a_search_that_is_asked_again_gives_a_list_of_its_own():
 def test_a_trained_model_shares_the_store_of_the_simulated_one(tmp_path):
     class Trained:
         model, endpoint, defaults = "navigator", "trained:abc", {}
-        async def complete(self, request): return [Completion("a path", 1, 1)]
-        async def close(self): pass
+
+        async def complete(self, request):
+            return [Completion("a path", 1, 1)]
+
+        async def close(self):
+            pass
+
     store = Store(tmp_path / "free.sqlite")
     CachedClient(SimulatedClient(), store)
     asyncio.run(CachedClient(Trained(), store).complete(ASK(question="Where?")))

@@ -1,4 +1,5 @@
 "A document's tree drawn with the router's way: the steps in words, what is folded away, hostile titles, and the choice of the case."
+
 import json
 from types import SimpleNamespace
 
@@ -6,7 +7,14 @@ import pytest
 
 from treekit.config import UsageError, load_profile
 from treekit.corpora.documents import build_tree
-from treekit.papers.rdr2.figures import candidate_questions, choose_case, document_to_show, draw_framework, draw_path, draw_routing
+from treekit.papers.rdr2.figures import (
+    candidate_questions,
+    choose_case,
+    document_to_show,
+    draw_framework,
+    draw_path,
+    draw_routing,
+)
 from treekit.papers.rdr2.figures import router_reply, router_views, routing_lines, show_path, shown_nodes, tree_behind
 from treekit.core.method import Trace
 from treekit.corpora.lookup import Documents
@@ -16,30 +24,60 @@ from treekit.core.types import QAPair, Question
 def a_case(tree, *views, text="An answer.", question="What?"):
     "A trace with one document; a view is (the view that asked for it, the heading it unfolds, what is lit, answers, expands)."
     trace = Trace()
-    root = trace.add("question", question, hits=[dict(id="d#0", title=tree.title)], passages=[dict(title=tree.title, text="x")])
+    root = trace.add(
+        "question", question, hits=[dict(id="d#0", title=tree.title)], passages=[dict(title=tree.title, text="x")]
+    )
     document, made = trace.add("document", tree.title, root, id=tree.id, chunks=[["d#0", [1], 0.0]], refused=False), []
     for parent, heading, lit, answers, expands in views:
-        made.append(trace.add("routing", "", made[parent] if parent is not None else document, heading=heading,
-                              lit=lit, answers=answers, expands=expands))
+        made.append(
+            trace.add(
+                "routing",
+                "",
+                made[parent] if parent is not None else document,
+                heading=heading,
+                lit=lit,
+                answers=answers,
+                expands=expands,
+            )
+        )
     document.data["answers"] = sorted({i for v in made for i in v.data["answers"]})
     trace.add("answer", text, root)
     return trace, document
 
 
-TREE = build_tree("A $\\frac{}$ <b>_page_",
-             [(1, "content", "Lead with $ and \x1b[31m."),
-              *((d, kind, f"{kind} {i}") for i in range(12) for d, kind in ((1, "structure"), (2, "content")))], "d")
+TREE = build_tree(
+    "A $\\frac{}$ <b>_page_",
+    [
+        (1, "content", "Lead with $ and \x1b[31m."),
+        *((d, kind, f"{kind} {i}") for i in range(12) for d, kind in ((1, "structure"), (2, "content"))),
+    ],
+    "d",
+)
 
 
 def test_steps_in_the_order_of_the_outline():
-    trace, document = a_case(TREE, (None, None, [1], [], [2, 4]), (None, None, [], [], []), (0, 2, [3], [3], []),
-                             (0, 4, [5], [], [6]), (3, 6, [7], [7], []))
+    trace, document = a_case(
+        TREE,
+        (None, None, [1], [], [2, 4]),
+        (None, None, [], [], []),
+        (0, 2, [3], [3], []),
+        (0, 4, [5], [], [6]),
+        (3, 6, [7], [7], []),
+    )
     assert [v.data["lit"] for v in router_views(trace, document)] == [[1], [3], [5], [7], []]
-    assert routing_lines(trace, document) == ["Light content node 1 from the retrieved passages.",
-                                              "1 [EXPAND] 2 [EXPAND] 4", "Light content node 3 from unfolding 2.",
-                                              "2 [ANSWER] 3", "Light content node 5 from unfolding 4.", "3 [EXPAND] 6",
-                                     "Light content node 7 from unfolding 6.", "4 [ANSWER] 7",
-                                     "Light no content node from the retrieved passages.", "5 [REFUSE]", "Routed passage: 3, 7"]
+    assert routing_lines(trace, document) == [
+        "Light content node 1 from the retrieved passages.",
+        "1 [EXPAND] 2 [EXPAND] 4",
+        "Light content node 3 from unfolding 2.",
+        "2 [ANSWER] 3",
+        "Light content node 5 from unfolding 4.",
+        "3 [EXPAND] 6",
+        "Light content node 7 from unfolding 6.",
+        "4 [ANSWER] 7",
+        "Light no content node from the retrieved passages.",
+        "5 [REFUSE]",
+        "Routed passage: 3, 7",
+    ]
     assert document_to_show(trace) is document
 
 
@@ -53,40 +91,76 @@ def test_what_is_folded_away():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("views", [[(None, None, [1], [1], [2]), (0, 2, [3], [], [])], [(None, None, [], [], [])],
-                                   [(None, None, [1], [], [4])] + [(None, None, [2 * i + 1], [], []) for i in range(1, 12)]])
+@pytest.mark.parametrize(
+    "views",
+    [
+        [(None, None, [1], [1], [2]), (0, 2, [3], [], [])],
+        [(None, None, [], [], [])],
+        [(None, None, [1], [], [4])] + [(None, None, [2 * i + 1], [], []) for i in range(1, 12)],
+    ],
+)
 def test_any_way_can_be_drawn(views, tmp_path):
     trace, document = a_case(TREE, *views, question="Was ist $x$?")
-    for i, fig in enumerate((draw_path(TREE, trace, document), draw_routing(TREE, trace, document), draw_framework(trace, trace))):
+    for i, fig in enumerate(
+        (draw_path(TREE, trace, document), draw_routing(TREE, trace, document), draw_framework(trace, trace))
+    ):
         fig.savefig(tmp_path / f"{i}.png")
-    with pytest.raises(UsageError): draw_path(TREE, *a_case(TREE))
+    with pytest.raises(UsageError):
+        draw_path(TREE, *a_case(TREE))
     assert tree_behind(Documents([TREE]), document)[1].text == "Introduction"
-    with pytest.raises(UsageError): tree_behind(Documents([]), document)
+    with pytest.raises(UsageError):
+        tree_behind(Documents([]), document)
 
 
 def test_the_case_that_is_chosen():
     def row(id, method, answer, *views, error=""):
         q = Question(id, "asqa", "When?", qa_pairs=(QAPair("a", ("1926",)), QAPair("b", ("1951",))))
         return SimpleNamespace(question=q, method=method, answer=answer, error=error, trace=a_case(TREE, *views)[0])
+
     plain, ours, unfolding = "Retrieve-and-Read", "RDR2 (Ours)", [(None, None, [1], [], [2]), (0, 2, [3], [3], [])]
-    rows = [row("0", plain, "1926, 1951"), row("0", ours, "1926, 1951", *unfolding), row("1", plain, "1926"),
-            row("1", ours, "1926, 1951"), row("2", plain, "1926"), row("2", ours, "1926 and 1951", *unfolding),
-            row("3", plain, ""), row("3", ours, "1951 1926", *unfolding), row("4", plain, "", error="x"),
-            row("4", ours, "1951 1926", *unfolding, (None, None, [], [], []))]
+    rows = [
+        row("0", plain, "1926, 1951"),
+        row("0", ours, "1926, 1951", *unfolding),
+        row("1", plain, "1926"),
+        row("1", ours, "1926, 1951"),
+        row("2", plain, "1926"),
+        row("2", ours, "1926 and 1951", *unfolding),
+        row("3", plain, ""),
+        row("3", ours, "1951 1926", *unfolding),
+        row("4", plain, "", error="x"),
+        row("4", ours, "1951 1926", *unfolding, (None, None, [], [], [])),
+    ]
     assert choose_case(rows)[ours].question.id == "2" and choose_case(rows[:2])[plain].question.id == "0"
-    with pytest.raises(UsageError): choose_case([row("5", plain, ""), row("5", ours, "", error="no way")])
+    with pytest.raises(UsageError):
+        choose_case([row("5", plain, ""), row("5", ours, "", error="no way")])
     assert router_reply(router_views(*(lambda t: (t, document_to_show(t)))(rows[5].trace))[0]) == "[EXPAND] 2"
 
 
 def test_the_papers_own_case_where_a_source_has_it(tmp_path):
     "Question and document must both be there."
-    ask = dict(answers=["Titan"], type="", hops=0, paragraphs=[], decomposition=[],
-               qa_pairs=[dict(question="q", answers=["Titan"], wikipage=None)], long_answers=[], claims=[], source="x", dataset="asqa")
-    (tmp_path / "asqa.dev.jsonl").write_text("".join(json.dumps(dict(id=f"q{i}", question=q, **ask)) + "\n"
-                                                     for i, q in enumerate(["When?", "What is the tallest ride at six flags over texas?"])))
+    ask = dict(
+        answers=["Titan"],
+        type="",
+        hops=0,
+        paragraphs=[],
+        decomposition=[],
+        qa_pairs=[dict(question="q", answers=["Titan"], wikipage=None)],
+        long_answers=[],
+        claims=[],
+        source="x",
+        dataset="asqa",
+    )
+    (tmp_path / "asqa.dev.jsonl").write_text(
+        "".join(
+            json.dumps(dict(id=f"q{i}", question=q, **ask)) + "\n"
+            for i, q in enumerate(["When?", "What is the tallest ride at six flags over texas?"])
+        )
+    )
     articles = tmp_path / "articles_own.jsonl"
     articles.write_text(json.dumps(dict(id="1", title="Elsewhere", text="x")) + "\n")
     P = load_profile("offline", data=str(tmp_path), search_scope="documents")
     assert len(candidate_questions(P, "asqa")) == 2
     articles.write_text(json.dumps(dict(id="1", title="Six Flags Over Texas", text="A park.")) + "\n")
-    assert [q.id for q in candidate_questions(P, "asqa")] == ["q1"] and candidate_questions(P, "asqa", "q0")[0].id == "q0"
+    assert [q.id for q in candidate_questions(P, "asqa")] == ["q1"] and candidate_questions(P, "asqa", "q0")[
+        0
+    ].id == "q0"

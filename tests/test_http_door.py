@@ -1,4 +1,5 @@
 "What a server sends back: an echoed key, proxies of the environment, sizes, what counts as charged."
+
 import asyncio, gzip, json, ssl, tracemalloc
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,59 +20,87 @@ REQUEST = Prompt("test.door", "answer", "$question", TEXT)(question="Who directe
 def ask(url, key=KEY, request=REQUEST, **more):
     async def main():
         chat = OpenAIClient("m", url, key, **dict(timeout=5, retries=0) | more)
-        try: return await chat.complete(request)
-        finally: await chat.close()
+        try:
+            return await chat.complete(request)
+        finally:
+            await chat.close()
+
     return asyncio.run(main())
 
 
-@pytest.mark.parametrize("form", [KEY, KEY.upper(), KEY.replace("/", "%2F"), KEY.replace("/", "\\/"), KEY.replace("s", "\\u0073")])
+@pytest.mark.parametrize(
+    "form", [KEY, KEY.upper(), KEY.replace("/", "%2F"), KEY.replace("/", "\\/"), KEY.replace("s", "\\u0073")]
+)
 def test_an_echoed_key_is_hidden_in_every_field(server, form):
-    text = json.dumps(dict(model="MARK", choices=[dict(finish_reason="MARK", message=dict(content="a MARK b", reasoning_content="MARK"))]))
+    text = json.dumps(
+        dict(
+            model="MARK",
+            choices=[dict(finish_reason="MARK", message=dict(content="a MARK b", reasoning_content="MARK"))],
+        )
+    )
     server.script(faults=[dict(kind="raw", headers=[f"x-echo: {KEY}"], body=text.replace("MARK", form))])
     [got] = ask(server.url)
     assert "canary" not in repr(got).lower() and got.text.startswith("a ")
     refusal = json.dumps(dict(error=dict(message="x" * 290 + "MARK"))).replace("MARK", form)
     server.script(faults=[dict(kind="raw", status=400, headers=[], body=refusal)])
-    with pytest.raises(CallFailed) as failed: ask(server.url)
+    with pytest.raises(CallFailed) as failed:
+        ask(server.url)
     assert "canary" not in str(failed.value).lower() and "sk-" not in str(failed.value)
 
 
 def test_placeholders_are_no_keys():
-    for word in ("EMPTY", "ollama", "lm-studio", "none"): assert without_key(f"{word} said {word}", word) == f"{word} said {word}"
+    for word in ("EMPTY", "ollama", "lm-studio", "none"):
+        assert without_key(f"{word} said {word}", word) == f"{word} said {word}"
 
 
-@pytest.mark.parametrize("name, value", [("HTTP_PROXY", "http://127.0.0.1:9"), ("ALL_PROXY", "socks5://127.0.0.1:9"),
-                                         ("all_proxy", "socks4://127.0.0.1:9")])
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("HTTP_PROXY", "http://127.0.0.1:9"),
+        ("ALL_PROXY", "socks5://127.0.0.1:9"),
+        ("all_proxy", "socks4://127.0.0.1:9"),
+    ],
+)
 def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     assert ask(server.url)[0].text
     if "socks" in value:
-        with pytest.raises(UsageError, match=name): ask("http://models.invalid/v1")
+        with pytest.raises(UsageError, match=name):
+            ask("http://models.invalid/v1")
 
 
-@pytest.mark.parametrize("name, value, said", [
-    ("HTTP_PROXY", "http://127.0.0.1:9", "through the proxy in HTTP_PROXY; .*NO_PROXY"),
-    ("http_proxy", "http://u:secret@127.0.0.1:9", "through the proxy in http_proxy"),
-    ("all_proxy", "127.0.0.1:9", "the proxy in all_proxy"),
-    ("HTTP_PROXY", "http://[::1", "HTTP_PROXY should be a URL"), ("NO_PROXY", "*", "check the network")])
+@pytest.mark.parametrize(
+    "name, value, said",
+    [
+        ("HTTP_PROXY", "http://127.0.0.1:9", "through the proxy in HTTP_PROXY; .*NO_PROXY"),
+        ("http_proxy", "http://u:secret@127.0.0.1:9", "through the proxy in http_proxy"),
+        ("all_proxy", "127.0.0.1:9", "the proxy in all_proxy"),
+        ("HTTP_PROXY", "http://[::1", "HTTP_PROXY should be a URL"),
+        ("NO_PROXY", "*", "check the network"),
+    ],
+)
 def test_a_proxy_that_fails_is_named(monkeypatch, name, value, said):
     monkeypatch.setenv("HTTP_PROXY" if name == "NO_PROXY" else name, "http://127.0.0.1:9")
     monkeypatch.setenv(name, value)
-    with pytest.raises((CallFailed, UsageError), match=said) as failed: ask("http://models.invalid/v1")
+    with pytest.raises((CallFailed, UsageError), match=said) as failed:
+        ask("http://models.invalid/v1")
     assert "secret" not in str(failed.value)
 
 
 def test_a_proxy_that_wants_a_password_is_named(serve, monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", serve(407).removesuffix("/v1"))
     monkeypatch.setenv("HTTPS_PROXY", serve(407).removesuffix("/v1"))
-    with pytest.raises(CallFailed, match="407.*name the user of the proxy"): ask("http://models.invalid/v1")
-    with pytest.raises(CallFailed, match="the proxy in HTTPS_PROXY doesn't connect"): ask("https://models.invalid/v1")
+    with pytest.raises(CallFailed, match="407.*name the user of the proxy"):
+        ask("http://models.invalid/v1")
+    with pytest.raises(CallFailed, match="the proxy in HTTPS_PROXY doesn't connect"):
+        ask("https://models.invalid/v1")
 
 
 @pytest.mark.parametrize("key", ["sk-a\n", " sk-a", "sk-\r", "sk-é", "sk-\x00b", "열쇠"])
 def test_a_key_that_no_header_can_have_is_refused_by_its_variable(monkeypatch, key):
     monkeypatch.setattr("treekit.config.variable", lambda name, default="": key)
-    with pytest.raises(UsageError, match="API key in SOME_KEY") as failed: Profile("p", api_key_env="SOME_KEY").key()
+    with pytest.raises(UsageError, match="API key in SOME_KEY") as failed:
+        Profile("p", api_key_env="SOME_KEY").key()
     assert "sk-" not in str(failed.value)
 
 
@@ -79,18 +108,30 @@ def test_only_what_was_sent_is_charged(server):
     charged = []
     request = replace(REQUEST, on_charge=lambda *a: charged.append(a))
     for url in (server.url.replace("http", "https"), "http://127.0.0.1:9/v1"):
-        with pytest.raises(CallFailed) as failed: ask(url, request=request)
+        with pytest.raises(CallFailed) as failed:
+            ask(url, request=request)
         assert failed.value.kind == "unreachable"
-    with pytest.raises(CallFailed): ask(server.url, "sk-bad\nkey", request=request)
+    with pytest.raises(CallFailed):
+        ask(server.url, "sk-bad\nkey", request=request)
     assert not charged
     server.script(faults=[dict(kind="raw", headers=[], body="x" * (6 << 20))])
-    with pytest.raises(CallFailed, match="which max_tokens doesn't allow"): ask(server.url, request=request)
+    with pytest.raises(CallFailed, match="which max_tokens doesn't allow"):
+        ask(server.url, request=request)
     assert len(charged) == 1
 
 
 def test_what_a_server_names_has_no_controls(server):
-    server.script(faults=[dict(kind="raw", headers=[], body=json.dumps(dict(
-        model="m\x1b[31m\u202e", choices=[dict(finish_reason="no\x07vel", message=dict(content="a"))])))])
+    server.script(
+        faults=[
+            dict(
+                kind="raw",
+                headers=[],
+                body=json.dumps(
+                    dict(model="m\x1b[31m\u202e", choices=[dict(finish_reason="no\x07vel", message=dict(content="a"))])
+                ),
+            )
+        ]
+    )
     [got] = ask(server.url)
     assert (got.model, got.finish) == ("m [31m", "no vel")
 
@@ -99,16 +140,22 @@ def test_what_a_server_names_has_no_controls(server):
 def serve():
     "Function that starts a server: it answers each request with a status, headers and a body; `tls`: a certificate's name."
     running = []
+
     def start(status, body=b"", tls=None, **headers):
         class Handler(BaseHTTPRequestHandler):
-            def log_message(self, *words): pass
+            def log_message(self, *words):
+                pass
+
             def do_POST(self):
                 self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 self.send_response(status)
-                for name, value in (headers | {"Content-Length": str(len(body))}).items(): self.send_header(name.replace("_", "-"), value)
+                for name, value in (headers | {"Content-Length": str(len(body))}).items():
+                    self.send_header(name.replace("_", "-"), value)
                 self.end_headers()
                 self.wfile.write(body)
+
             do_GET = do_POST
+
         made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         made.daemon_threads, made.handle_error = True, lambda *a: None
         if tls:
@@ -118,8 +165,10 @@ def serve():
         Thread(target=made.serve_forever, kwargs=dict(poll_interval=0.02), daemon=True).start()
         running.append(made)
         return f"http{'s' * bool(tls)}://127.0.0.1:{made.server_address[1]}/v1"
+
     yield start
-    for made in running: made.shutdown(), made.server_close()
+    for made in running:
+        made.shutdown(), made.server_close()
 
 
 REPLY = json.dumps(dict(choices=[dict(finish_reason="stop", message=dict(content="Ada"))])).encode()
@@ -133,10 +182,12 @@ def test_a_small_body_cannot_unpack_to_a_large_one(serve, packed):
     url = serve(200, PACKED[packed], Content_Encoding=packed)
     ask_once = http_client(url, 5)
     tracemalloc.start()
-    with pytest.raises(CallFailed, match="more than 5 MB" if packed == "gzip" else "compressed as") as failed: ask(url)
+    with pytest.raises(CallFailed, match="more than 5 MB" if packed == "gzip" else "compressed as") as failed:
+        ask(url)
     assert not failed.value.again
     if packed != "gzip":
-        with ask_once as client, pytest.raises(Exception, match="compressed as"): client.get(url)
+        with ask_once as client, pytest.raises(Exception, match="compressed as"):
+            client.get(url)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30 << 20
@@ -146,8 +197,10 @@ def test_a_compressed_reply_is_read(serve):
     for packed in (dict(Content_Encoding="gzip"), {}):
         url = serve(200, gzip.compress(REPLY) if packed else REPLY, **packed)
         assert ask(url)[0].text == "Ada"
-        with http_client(url, 5) as client: assert client.get(url).json()["choices"]
-    with pytest.raises(CallFailed, match="compression is damaged") as failed: ask(serve(200, REPLY, Content_Encoding="gzip"))
+        with http_client(url, 5) as client:
+            assert client.get(url).json()["choices"]
+    with pytest.raises(CallFailed, match="compression is damaged") as failed:
+        ask(serve(200, REPLY, Content_Encoding="gzip"))
     assert failed.value.kind == "malformed"
 
 
@@ -158,34 +211,55 @@ def certificate(tmp_path_factory):
     import datetime, ipaddress
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
+
     def make(host, days=9):
-        key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "t")])
+        key, name = (
+            ec.generate_private_key(ec.SECP256R1()),
+            x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "t")]),
+        )
         alternative = x509.IPAddress(ipaddress.ip_address(host)) if host[0].isdigit() else x509.DNSName(host)
         start = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(9)
-        made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        made = (
+            x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key()).serial_number(1)
+        )
         made = made.not_valid_before(start).not_valid_after(start + datetime.timedelta(9 + days))
         made = made.add_extension(x509.SubjectAlternativeName([alternative]), False).sign(key, hashes.SHA256())
         path = tmp_path_factory.mktemp("tls") / "c.pem"
-        path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+        path.write_bytes(
+            made.public_bytes(serialization.Encoding.PEM)
+            + key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
         return path
+
     return make
 
 
-@pytest.mark.parametrize("host, days, trusted, said", [
-    ("127.0.0.1", 9, False, "self-signed certificate; set SSL_CERT_FILE"), ("127.0.0.1", 9, True, ""),
-    ("other.example", 9, True, "name the server as its certificate does"), ("127.0.0.1", -1, True, "expired; renew it")])
+@pytest.mark.parametrize(
+    "host, days, trusted, said",
+    [
+        ("127.0.0.1", 9, False, "self-signed certificate; set SSL_CERT_FILE"),
+        ("127.0.0.1", 9, True, ""),
+        ("other.example", 9, True, "name the server as its certificate does"),
+        ("127.0.0.1", -1, True, "expired; renew it"),
+    ],
+)
 def test_certificates(serve, certificate, monkeypatch, host, days, trusted, said):
     "A server's certificate is checked, SSL_CERT_FILE adds an authority, and each refusal says what helps."
     url = serve(200, REPLY, path := certificate(host, days))
-    if trusted: monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
     certificates.cache_clear()
     try:
-        if not said: assert ask(url)[0].text == "Ada"
+        if not said:
+            assert ask(url)[0].text == "Ada"
         else:
-            with pytest.raises(CallFailed, match=said) as failed: ask(url)
+            with pytest.raises(CallFailed, match=said) as failed:
+                ask(url)
             assert failed.value.kind == "unreachable" and not failed.value.again
-    finally: certificates.cache_clear()
+    finally:
+        certificates.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
@@ -196,35 +270,63 @@ def test_certificates_that_are_not_there(monkeypatch, name, value):
     certificates.cache_clear()
     try:
         if name == "SSL_CERT_FILE":
-            with pytest.raises(UsageError, match="SSL_CERT_FILE names can't be read"): ask("https://127.0.0.1:9/v1")
-        with pytest.raises(CallFailed, match="no connection"): ask("http://127.0.0.1:9/v1")
-    finally: certificates.cache_clear()
+            with pytest.raises(UsageError, match="SSL_CERT_FILE names can't be read"):
+                ask("https://127.0.0.1:9/v1")
+        with pytest.raises(CallFailed, match="no connection"):
+            ask("http://127.0.0.1:9/v1")
+    finally:
+        certificates.cache_clear()
 
 
 def test_a_port_that_speaks_tls_is_named(serve, certificate):
     url = serve(200, b"{}", certificate("127.0.0.1"))
-    with pytest.raises(CallFailed, match="if it speaks TLS, write https://127"): ask(url.replace("https", "http"))
-    with pytest.raises(CallFailed, match="speaks no TLS"): ask(serve(200, b"{}").replace("http", "https"))
+    with pytest.raises(CallFailed, match="if it speaks TLS, write https://127"):
+        ask(url.replace("https", "http"))
+    with pytest.raises(CallFailed, match="speaks no TLS"):
+        ask(serve(200, b"{}").replace("http", "https"))
 
 
 def test_a_redirect_to_another_host_gets_neither_key_nor_prompt(serve, server):
     "From http to https, to another port, and to another name of this machine."
-    for there in ("https://localhost:9/v1/x", server.url, server.url.replace("127.0.0.1", "localhost"), "//evil.example/x"):
-        with pytest.raises(CallFailed, match="redirects to"): ask(serve(307, Location=there))
+    for there in (
+        "https://localhost:9/v1/x",
+        server.url,
+        server.url.replace("127.0.0.1", "localhost"),
+        "//evil.example/x",
+    ):
+        with pytest.raises(CallFailed, match="redirects to"):
+            ask(serve(307, Location=there))
     assert server.count == 0
 
 
-@pytest.mark.parametrize("fault, what, todo", [
-    (dict(status=503, body='{"error": {"message": "Loading model"}}'), "answered 503: Loading model", "go on later"),
-    (dict(status=302, headers=["location: https://other.example/v1"]), "redirects to https://other.example",
-     "name the address that answers"),
-    (dict(body="<html>Log in"), "no JSON: '<html>Log in'", "OpenAI-compatible"), (dict(body="[]"), "the answer is an error", "log"),
-    (dict(status=401, body='{"error": {"message": "' + KEY + '"}}'), "answered 401: …", "check the key")])
+@pytest.mark.parametrize(
+    "fault, what, todo",
+    [
+        (
+            dict(status=503, body='{"error": {"message": "Loading model"}}'),
+            "answered 503: Loading model",
+            "go on later",
+        ),
+        (
+            dict(status=302, headers=["location: https://other.example/v1"]),
+            "redirects to https://other.example",
+            "name the address that answers",
+        ),
+        (dict(body="<html>Log in"), "no JSON: '<html>Log in'", "OpenAI-compatible"),
+        (dict(body="[]"), "the answer is an error", "log"),
+        (dict(status=401, body='{"error": {"message": "' + KEY + '"}}'), "answered 401: …", "check the key"),
+    ],
+)
 def test_the_doctor_asks_through_the_runs_client(server, monkeypatch, fault, what, todo):
     "Its finding and its advice are those of a run."
     monkeypatch.setenv("SOME_KEY", KEY)
     server.script(faults=[dict(kind="raw", headers=[]) | fault])
     from treekit.artefacts.environment_check import _asked, _checked
+
     profile = Profile("p", model="m", endpoint=server.url, api_key_env="SOME_KEY")
-    found = _checked("model", lambda: _asked(profile, "/completions", dict(model="m", prompt="a", max_tokens=1)), "use the profile offline")
+    found = _checked(
+        "model",
+        lambda: _asked(profile, "/completions", dict(model="m", prompt="a", max_tokens=1)),
+        "use the profile offline",
+    )
     assert found[1] is False and what in found[2] and todo in found[3] and KEY not in str(found), found

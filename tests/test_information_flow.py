@@ -1,5 +1,6 @@
 """No role of the simulated model sees a fact that its request doesn't show and that the model doesn't remember: two worlds that differ in
 such a fact alone give the same reply, byte for byte."""
+
 import asyncio
 import copy
 from dataclasses import replace
@@ -24,15 +25,20 @@ from treekit.core.types import Passage
 from treekit.experiments.prompts import known_prompts
 from treekit.synthetic.facts import INVERSE
 
-MODELS = dict(perfect=PERFECT, usual=replace(Ability(), form=0),
-              weak=Ability(memory=.08, reading=.86, asking=.68, judging=.65, routing=.72, form=0))
+MODELS = dict(
+    perfect=PERFECT,
+    usual=replace(Ability(), form=0),
+    weak=Ability(memory=0.08, reading=0.86, asking=0.68, judging=0.65, routing=0.72, form=0),
+)
 
 
 def changed(known, e, relation, value):
     "The library of a world in which `e` has another value; what a shown sentence says, what names mean and how often each is told stays."
-    for name in ("sentences", "meanings", "mention_counts", "values", "schema", "single"): getattr(known, name)
+    for name in ("sentences", "meanings", "mention_counts", "values", "schema", "single"):
+        getattr(known, name)
     other, old = copy.copy(known), known.entities[e][relation]
-    for name in ("by_relation", "sentences"): other.__dict__.pop(name, None)
+    for name in ("by_relation", "sentences"):
+        other.__dict__.pop(name, None)
     other.entities, other.documents = dict(known.entities), {}
     for x in (known.entities[e], old, value):
         twin = copy.copy(x)
@@ -51,10 +57,16 @@ def changed(known, e, relation, value):
 def worlds(lang="en", relation="director"):
     "(grammar, grammar of the other world, film, its director, the other world's director): neither fact is remembered by any model."
     one = grammar(0, 400, lang)
-    people = [e for e in one.index.entities.values() if e.kind == "person" and not e.namesakes and e.get("occupation") == "director"]
+    people = [
+        e
+        for e in one.index.entities.values()
+        if e.kind == "person" and not e.namesakes and e.get("occupation") == "director"
+    ]
+
     def unknown(s, v):
         beliefs = (Knowledge(one, SeededRandom(c), "") for c in MODELS.values())
         return not any(b._knows(Ref(s.id), relation, Ref(v.id)) for b in beliefs)
+
     for film in (e for e in one.index.entities.values() if e.kind == "film" and not e.namesakes):
         old = film[relation]
         for new in (p for p in people if p is not old and p.get("birthplace") is not old.get("birthplace")):
@@ -65,15 +77,21 @@ def worlds(lang="en", relation="director"):
 def replies(monkeypatch, ask, lang="en"):
     "What each model says in one world and in the other."
     one, other, *_ = worlds(lang)
+
     def said(g):
         monkeypatch.setattr(simulated, "grammar", lambda *_: g)
         return [asyncio.run(ask(SimulatedClient(c))) for c in MODELS.values()]
-    assert one.index.entities[worlds(lang)[2].id]["director"] is not other.index.entities[worlds(lang)[2].id]["director"]
+
+    assert (
+        one.index.entities[worlds(lang)[2].id]["director"] is not other.index.entities[worlds(lang)[2].id]["director"]
+    )
     return said(one), said(other)
 
 
 def request(prompt, **inputs):
-    async def ask(chat): return [r.text for r in await chat.complete(prompt(**inputs, n=4, temperature=.7))]
+    async def ask(chat):
+        return [r.text for r in await chat.complete(prompt(**inputs, n=4, temperature=0.7))]
+
     return ask
 
 
@@ -84,19 +102,46 @@ def things(lang="en"):
     place = old["birthplace"]
     first = w.fit(w.ask["director"]["np"][0].text.replace("{x}", w.title(film)))
     question = w.fit(w.ask["birthplace"]["ask"][0].text.replace("{x}", first))
-    def state(relation, x, value): return w.fill(w.parts["long"]["reading"][0], None, extra=dict(
-        np=w.fit(w.ask[relation]["np"][0].text.replace("{x}", x)), value=value))
-    states = ["", state("director", w.title(film), w.name(old)), state("director", w.title(film), w.name(new)),
-              state("birthplace", w.name(old), w.name(place)), state("birthplace", w.name(new), w.name(new["birthplace"]))]
+
+    def state(relation, x, value):
+        return w.fill(
+            w.parts["long"]["reading"][0],
+            None,
+            extra=dict(np=w.fit(w.ask[relation]["np"][0].text.replace("{x}", x)), value=value),
+        )
+
+    states = [
+        "",
+        state("director", w.title(film), w.name(old)),
+        state("director", w.title(film), w.name(new)),
+        state("birthplace", w.name(old), w.name(place)),
+        state("birthplace", w.name(new), w.name(new["birthplace"])),
+    ]
     answers = [w.name(x) for x in (place, new["birthplace"])]
     short = w.fit(w.ask["director"]["ask"][0].text.replace("{x}", w.title(film)))
-    return dict(film=w.title(film), old=w.name(old), new=w.name(new), question=question, short=short, states=states, answers=answers)
+    return dict(
+        film=w.title(film),
+        old=w.name(old),
+        new=w.name(new),
+        question=question,
+        short=short,
+        states=states,
+        answers=answers,
+    )
 
 
 def outlines(t):
     "Pages as a router sees them: folded, and with a sentence visible."
     for title in (t["film"], t["old"], t["new"]):
-        heads = ["==Introduction==", "==Cast==", "==Production==", "==Direction==", "==Early life==", "==Birth==", "==Films as director=="]
+        heads = [
+            "==Introduction==",
+            "==Cast==",
+            "==Production==",
+            "==Direction==",
+            "==Early life==",
+            "==Birth==",
+            "==Films as director==",
+        ]
         under = [f"\t{k}: {h}" for k, h in enumerate(heads, 1)]
         yield "\n".join([f"0: {title}", *under, f"\t\t8: ==={t['film']}==="])
         yield "\n".join([f"0: {title}", under[0], "\t\t9: It was a rainy year.", *under[1:]])
@@ -106,10 +151,13 @@ def outlines(t):
 def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
     from treekit.models.simulated.task_handler import TaskCall
     from treekit.models.simulated.facts import required_facts
+
     one, other, film, old, new = worlds(lang)
     t = things(lang)
     found = [required_facts(TaskCall(g, SeededRandom(PERFECT), dict(question=t["question"]))) for g in (one, other)]
-    assert found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
+    assert (
+        found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
+    )
 
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
@@ -117,7 +165,10 @@ def test_risk(monkeypatch, lang):
     t = things(lang)
     for a in t["states"]:
         for b in t["states"]:
-            async def ask(chat, state=f"{a}\n{b}"): return await chat.score(GUESS(state=state), t["question"])
+
+            async def ask(chat, state=f"{a}\n{b}"):
+                return await chat.score(GUESS(state=state), t["question"])
+
             one, other = replies(monkeypatch, ask, lang)
             assert one == other
 
@@ -126,7 +177,9 @@ def test_verifier(monkeypatch):
     t = things()
     for a in t["states"]:
         for b in t["states"]:
-            one, other = replies(monkeypatch, request(VERIFY, question=t["question"], subquestions=t["short"], state=f"{a}\n{b}"))
+            one, other = replies(
+                monkeypatch, request(VERIFY, question=t["question"], subquestions=t["short"], state=f"{a}\n{b}")
+            )
             assert one == other
 
 
@@ -138,7 +191,9 @@ def test_evaluator(monkeypatch, lang):
     for question, answer in asked:
         for grounds in t["states"]:
             response = f"{head.format(answer)} {grounds}".strip()
-            one, other = replies(monkeypatch, request(TOQ["evaluate", lang], question=question, response=response), lang)
+            one, other = replies(
+                monkeypatch, request(TOQ["evaluate", lang], question=question, response=response), lang
+            )
             assert one == other
 
 
@@ -160,7 +215,9 @@ def test_path_values_and_moves(monkeypatch):
                 one, other = replies(monkeypatch, request(VALUE, question=question, steps=steps.format(seen, answer)))
                 assert one == other
         for prompt in REACT:
-            inputs = dict(question=t["question"], steps=steps.partition("\nThought 2")[0].format(seen), number="2", limit="7")
+            inputs = dict(
+                question=t["question"], steps=steps.partition("\nThought 2")[0].format(seen), number="2", limit="7"
+            )
             one, other = replies(monkeypatch, request(prompt, **inputs))
             assert one == other
 
@@ -168,8 +225,15 @@ def test_path_values_and_moves(monkeypatch):
 def test_judge_of_a_context(monkeypatch):
     t = things()
     for a in t["states"]:
-        one, other = replies(monkeypatch, request(SUFFICES, question=t["question"], documents=[a] if a else [],
-                                                  **{k: "" for k in SUFFICES.slots if k not in ("question", "documents")}))
+        one, other = replies(
+            monkeypatch,
+            request(
+                SUFFICES,
+                question=t["question"],
+                documents=[a] if a else [],
+                **{k: "" for k in SUFFICES.slots if k not in ("question", "documents")},
+            ),
+        )
         assert one == other
 
 
@@ -181,21 +245,33 @@ def answering(t, lang):
     from treekit.papers.toq.planner import PROMPTS as KOREAN
     from treekit.papers.treerare.prompts import PROMPT_SETS, SUBQUESTIONS
     from treekit.baselines.hipporag import TRIPLES
+
     for a in t["states"]:
         for question in (t["question"], t["short"]):
             documents = [Passage("p", "", a)] if a else []
             yield KOREAN["respond", lang], dict(question=question, documents=documents)
             yield KOREAN["decompose", lang], dict(question=question)
-            if lang == "ko": continue
+            if lang == "ko":
+                continue
             yield ANSWER, dict(question=question, documents=documents)
             yield FINAL_ANSWER, dict(question=question, state=a)
             yield DECOMPOSE, dict(question=question, state=a, documents=documents)
             yield INTEGRATE, dict(question=question, history=a)
             yield TRIPLES, dict(passage=f"{t['film']}\n{a}")
-            for phrase in (question, f"of {t['film']}", f"the director of {t['film']}", f"behind {t['film']}", "the birthplace of the"):
-                yield SUBQUESTIONS, dict(question=question, phrase=phrase, context=[a] if a else [], candidates="5", pick="3")
+            for phrase in (
+                question,
+                f"of {t['film']}",
+                f"the director of {t['film']}",
+                f"behind {t['film']}",
+                "the birthplace of the",
+            ):
+                yield (
+                    SUBQUESTIONS,
+                    dict(question=question, phrase=phrase, context=[a] if a else [], candidates="5", pick="3"),
+                )
             yield next(iter(PROMPT_SETS.values()))["multi-hop"].answer, dict(question=question, documents=documents)
-            for prompt in READ.values(): yield prompt, {k: "" for k in prompt.slots} | dict(question=question, documents=documents)
+            for prompt in READ.values():
+                yield prompt, {k: "" for k in prompt.slots} | dict(question=question, documents=documents)
 
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
@@ -214,27 +290,67 @@ def inputs_of(prompt, t, state, question):
     stated = [state] if state else []
     steps = f"Thought 1: x\nAction 1: Search[{t['film']}]\nObservation 1: {state}"
     known = dict(
-        question=question, query=question, text=question, questions=[question, t["short"]], queries=[t["short"]], others=[],
-        documents=[Passage("p", "", state)] if state else [], passage=f"{t['film']}\n{state}", document=next(outlines(t)),
-        phrase=f"the director of {t['film']}", subquestions=t["short"], steps=steps, turns=steps, state=state, context=stated,
-        history=f"Q: {t['short']}\nA: {t['old']}\n{state}", thought=state or "x", thoughts=stated, previous=f"{t['old']} {state}",
-        answer=t["answers"][0], gold=t["answers"][0], response=f"The answer is {t['answers'][0]}. {state}", responses=stated,
-        sentence=state, sentences=stated, reports=stated, evidence=state, descriptions=stated, found=state, supplement=state,
-        entities=[t["film"], t["old"]], relations=state, name=t["film"],
-        number="2", limit="7", candidates="5", pick="3", words="100", length="", exemplars="")
+        question=question,
+        query=question,
+        text=question,
+        questions=[question, t["short"]],
+        queries=[t["short"]],
+        others=[],
+        documents=[Passage("p", "", state)] if state else [],
+        passage=f"{t['film']}\n{state}",
+        document=next(outlines(t)),
+        phrase=f"the director of {t['film']}",
+        subquestions=t["short"],
+        steps=steps,
+        turns=steps,
+        state=state,
+        context=stated,
+        history=f"Q: {t['short']}\nA: {t['old']}\n{state}",
+        thought=state or "x",
+        thoughts=stated,
+        previous=f"{t['old']} {state}",
+        answer=t["answers"][0],
+        gold=t["answers"][0],
+        response=f"The answer is {t['answers'][0]}. {state}",
+        responses=stated,
+        sentence=state,
+        sentences=stated,
+        reports=stated,
+        evidence=state,
+        descriptions=stated,
+        found=state,
+        supplement=state,
+        entities=[t["film"], t["old"]],
+        relations=state,
+        name=t["film"],
+        number="2",
+        limit="7",
+        candidates="5",
+        pick="3",
+        words="100",
+        length="",
+        exemplars="",
+    )
     return {slot: known[slot] for slot in prompt.slots}
 
 
 def ask_everything(monkeypatch, lang):
     "All prompts of the kit, in both worlds. Returns the tasks that were asked, and the prompts that the simulated model refused in both."
     t, asked, refused = things(lang), set(), set()
+
     class Noted(dict):
-        def __getitem__(self, task): return asked.add(task) or super().__getitem__(task)
+        def __getitem__(self, task):
+            return asked.add(task) or super().__getitem__(task)
+
     def or_none(ask):
         async def said(chat):
-            try: return await ask(chat)
-            except UsageError: return None
+            try:
+                return await ask(chat)
+            except UsageError:
+                return None
+
         return said
+
     with monkeypatch.context() as patch:
         patch.setattr(simulated, "HANDLERS", Noted(simulated.HANDLERS))
         for name, prompt in known_prompts().items():
@@ -242,14 +358,29 @@ def ask_everything(monkeypatch, lang):
                 for state in t["states"]:
                     one, other = replies(patch, or_none(request(prompt, **inputs_of(prompt, t, state, question))), lang)
                     assert one == other, (name, question, state)  # also in what is refused
-                    if None in one: refused.add(name)
+                    if None in one:
+                        refused.add(name)
     return asked, refused
 
 
 # prompts that the simulated model has no role for (the extractive one replies), or that take other inputs than these
-REFUSED = {"asc.combine_list", "asc.combine_text", "arise.guess", "toq.thought_query.en", "toq.thought_query.ko", "toq.query.en",
-           "toq.query.ko", "treerare.code_combined_asqa", "treerare.code_answer_asqa", "outcomes.judge", "graphrag.report",
-           "graphrag.summarise", "revising.unite", "revising.merge", "baselines.most_consistent"}
+REFUSED = {
+    "asc.combine_list",
+    "asc.combine_text",
+    "arise.guess",
+    "toq.thought_query.en",
+    "toq.thought_query.ko",
+    "toq.query.en",
+    "toq.query.ko",
+    "treerare.code_combined_asqa",
+    "treerare.code_answer_asqa",
+    "outcomes.judge",
+    "graphrag.report",
+    "graphrag.summarise",
+    "revising.unite",
+    "revising.merge",
+    "baselines.most_consistent",
+}
 
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
@@ -261,19 +392,28 @@ def test_every_task_by_every_prompt(monkeypatch, lang):
 @pytest.mark.parametrize("task", ["draft_answer", "state_fact", "respond", "recall", "pseudo_document"])
 def test_a_gold_look_up_in_a_reply_is_noticed(monkeypatch, task):
     from treekit.models.simulated.facts import required_facts
+
     handler = simulated.HANDLERS[task]
+
     def peeking(call):
         return f"{handler(call)} " + " ".join(str(value) for _, _, value in required_facts(call))
+
     monkeypatch.setitem(simulated.HANDLERS, task, peeking)
-    with pytest.raises(AssertionError): ask_everything(monkeypatch, "en")
+    with pytest.raises(AssertionError):
+        ask_everything(monkeypatch, "en")
 
 
 def test_a_gold_look_up_is_noticed(monkeypatch):
     "The tests of this file fail when a role looks a true fact up: here the risk, as it once did."
     from treekit.models.simulated import verdicts
     from treekit.models.simulated.facts import required_facts
+
     def support(call, reasoner, query):
         said, due = " ".join(call.texts("state")), required_facts(call)
-        return sum(call.index.w.name(call.index.entities[v]) in said for *_, v in due if v in call.index.entities) / len(due)
+        return sum(
+            call.index.w.name(call.index.entities[v]) in said for *_, v in due if v in call.index.entities
+        ) / len(due)
+
     monkeypatch.setattr(verdicts, "support", support)
-    with pytest.raises(AssertionError): test_risk(monkeypatch, "en")
+    with pytest.raises(AssertionError):
+        test_risk(monkeypatch, "en")

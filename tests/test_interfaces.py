@@ -1,4 +1,5 @@
 "Current interfaces of servers: parameters they refuse, reasoning models, cut-off replies, structured outputs, advice by kind of error."
+
 import asyncio, json
 
 import pytest
@@ -13,8 +14,12 @@ from treekit.llm.prices import load_prices, price_of
 from treekit.store.run_store import Store, keys
 
 asked = Prompt("test.interfaces", "answer", "$question", FINAL)
-MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-TEMPERATURE = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported."
+MAX_TOKENS = (
+    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+)
+TEMPERATURE = (
+    "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported."
+)
 
 
 def profile(server, **more):
@@ -23,8 +28,11 @@ def profile(server, **more):
 
 def complete(chat, *questions):
     async def main():
-        try: return await asyncio.gather(*(chat.complete(asked(question=q)) for q in questions or ("Where is Lyon?",)))
-        finally: await chat.close()
+        try:
+            return await asyncio.gather(*(chat.complete(asked(question=q)) for q in questions or ("Where is Lyon?",)))
+        finally:
+            await chat.close()
+
     return [c for got in asyncio.run(main()) for c in got]
 
 
@@ -33,7 +41,9 @@ def test_a_server_that_wants_max_completion_tokens_gets_it(server):
     chat = chat_for(profile(server))
     assert len(complete(chat, *"abcdef")) == 6
     bodies = [r["body"] for r in server.requests]
-    assert sum("max_tokens" in b for b in bodies) <= 6 and sum(b.get("max_completion_tokens") == 1024 for b in bodies) == 6
+    assert (
+        sum("max_tokens" in b for b in bodies) <= 6 and sum(b.get("max_completion_tokens") == 1024 for b in bodies) == 6
+    )
     server.reset(refuses={"max_tokens": MAX_TOKENS})
     complete(chat)  # it is known by now
     assert server.count == 1
@@ -44,30 +54,70 @@ def test_a_server_that_wants_max_completion_tokens_gets_it(server):
 
 def test_a_model_without_temperature(server):
     server.script(refuses={"temperature": TEMPERATURE})
-    with pytest.raises(CallFailed, match="--set temperature=none"): complete(chat_for(profile(server)))
+    with pytest.raises(CallFailed, match="--set temperature=none"):
+        complete(chat_for(profile(server)))
     without = profile(server, temperature="none", reasoning_effort="low")
     assert without.temperature is None and complete(chat_for(without))
+
     async def own():  # a method's own temperature isn't sent either
         chat = chat_for(without)
-        try: return await chat.complete(asked(question="Where?", temperature=0.7))
-        finally: await chat.close()
+        try:
+            return await chat.complete(asked(question="Where?", temperature=0.7))
+        finally:
+            await chat.close()
+
     assert asyncio.run(own())
     last = server.requests[-1]["body"]
     assert "temperature" not in last and last["reasoning_effort"] == "low"
     request = Request((dict(role="user", content="Where?"),))
     plain = profile(server).defaults
     assert plain == dict(temperature=0.0, max_tokens=1024)  # keys of earlier versions stay
-    assert len({keys(request, "m", "e", p.defaults)[0] for p in (profile(server), without, profile(server, temperature="none"))}) == 3
+    assert (
+        len(
+            {
+                keys(request, "m", "e", p.defaults)[0]
+                for p in (profile(server), without, profile(server, temperature="none"))
+            }
+        )
+        == 3
+    )
 
 
-@pytest.mark.parametrize("usage, out", [
-    (dict(prompt_tokens=4, completion_tokens=300, total_tokens=304, completion_tokens_details=dict(reasoning_tokens=290)), 300),
-    (dict(prompt_tokens=4, completion_tokens=10, total_tokens=304, completion_tokens_details=dict(reasoning_tokens=290)), 300),
-    (dict(prompt_tokens=4, completion_tokens=10, total_tokens=14, completion_tokens_details=dict(reasoning_tokens="many")), 10),
-])
+@pytest.mark.parametrize(
+    "usage, out",
+    [
+        (
+            dict(
+                prompt_tokens=4,
+                completion_tokens=300,
+                total_tokens=304,
+                completion_tokens_details=dict(reasoning_tokens=290),
+            ),
+            300,
+        ),
+        (
+            dict(
+                prompt_tokens=4,
+                completion_tokens=10,
+                total_tokens=304,
+                completion_tokens_details=dict(reasoning_tokens=290),
+            ),
+            300,
+        ),
+        (
+            dict(
+                prompt_tokens=4,
+                completion_tokens=10,
+                total_tokens=14,
+                completion_tokens_details=dict(reasoning_tokens="many"),
+            ),
+            10,
+        ),
+    ],
+)
 def test_reasoning_tokens_are_counted_and_priced(server, usage, out):
     server.script(usage=usage)
-    completion, = complete(chat_for(profile(server)))
+    (completion,) = complete(chat_for(profile(server)))
     price = price_of("gpt-4o-mini", load_prices())
     assert (completion.tokens_out, completion.reasoning) == (out, 290 if out == 300 else 0) and not completion.estimated
     assert price.cost(completion) == pytest.approx((4 * 0.15 + out * 0.60) / 1e6)
@@ -83,7 +133,9 @@ def test_a_reply_that_was_cut_off_is_noted_and_counted(finish, word):
     node = context.trace.add("answer", "Lyon")
     asyncio.run(context.ask(asked, node=node, question="Where?"))
     assert context.usage.cut_off == bool(word) and [word in n for n in node.notes] == [True] * bool(word)
-    short = Context(FakeChat([Completion("FINAL: Lyon", finish=finish)]))  # a limit of the method's own belongs to the method
+    short = Context(
+        FakeChat([Completion("FINAL: Lyon", finish=finish)])
+    )  # a limit of the method's own belongs to the method
     asyncio.run(short.ask(asked, question="Where?", max_tokens=5))
     assert short.usage.cut_off == (finish == "content_filter")
 
@@ -96,34 +148,74 @@ def test_a_cell_of_replies_that_were_cut_off_is_not_compared(cut, word):
     from treekit.core.types import Question
     from treekit.experiments.results import Results, Row
     from treekit.figures.verdicts import compare, published
-    rows = [Row("few-shot", "hotpotqa", Question(str(i), "hotpotqa", "?", ("a",)), "a", "", Usage(cut_off=int(i < cut)), load=None)
-            for i in range(100)]
+
+    rows = [
+        Row(
+            "few-shot",
+            "hotpotqa",
+            Question(str(i), "hotpotqa", "?", ("a",)),
+            "a",
+            "",
+            Usage(cut_off=int(i < cut)),
+            load=None,
+        )
+        for i in range(100)
+    ]
     [row] = Results(rows).score(lambda r: r.question.id in map(str, range(47)), name="COVER-EM")
-    assert row["value"] == .47  # as printed
-    table = compare(published("treerare", "table1"), [row], printed_run("treerare", "table1", [row], "gpt-4o-mini", n=500))
+    assert row["value"] == 0.47  # as printed
+    table = compare(
+        published("treerare", "table1"), [row], printed_run("treerare", "table1", [row], "gpt-4o-mini", n=500)
+    )
     [cell] = table.query("verdict != 'not run'").to_dict("records")
-    assert cell["verdict"] == word and (f"replies to {cut} of 100 questions were cut off" in cell["reason"]) == (cut > 3), cell["reason"]
+    assert cell["verdict"] == word and (f"replies to {cut} of 100 questions were cut off" in cell["reason"]) == (
+        cut > 3
+    ), cell["reason"]
 
 
 def test_a_filtered_answer_is_no_matter_of_max_tokens(server):
-    server.script(faults=[dict(kind="raw", status=200, headers=[], body=json.dumps(
-        dict(model="m", choices=[dict(message=dict(content=""), finish_reason="content_filter")])))])
-    with pytest.raises(CallFailed) as failed: complete(chat_for(profile(server)))
+    server.script(
+        faults=[
+            dict(
+                kind="raw",
+                status=200,
+                headers=[],
+                body=json.dumps(
+                    dict(model="m", choices=[dict(message=dict(content=""), finish_reason="content_filter")])
+                ),
+            )
+        ]
+    )
+    with pytest.raises(CallFailed) as failed:
+        complete(chat_for(profile(server)))
     assert failed.value.kind == "content filter" and not failed.value.again
 
 
-@pytest.mark.parametrize("status, message, kind, advice", [
-    (401, "Incorrect API key provided", "refused", "api_key_env"),
-    (400, "This model's maximum context length is 8192 tokens, however you requested 9000", "too long", "longer context"),
-    (404, "The model `gpt-9` does not exist or you do not have access to it", "refused", "/models"),
-    (400, "The response was filtered due to the prompt triggering Azure OpenAI's content management policy", "content filter", "filter"),
-    (400, "Unknown parameter: 'reasoning_effort'", "refused", "reasoning_effort="),
-    (400, "response_format of type json_schema is not supported", "refused", "structured=false"),
-    (400, "This request is odd", "refused", "objects to"),
-])
+@pytest.mark.parametrize(
+    "status, message, kind, advice",
+    [
+        (401, "Incorrect API key provided", "refused", "api_key_env"),
+        (
+            400,
+            "This model's maximum context length is 8192 tokens, however you requested 9000",
+            "too long",
+            "longer context",
+        ),
+        (404, "The model `gpt-9` does not exist or you do not have access to it", "refused", "/models"),
+        (
+            400,
+            "The response was filtered due to the prompt triggering Azure OpenAI's content management policy",
+            "content filter",
+            "filter",
+        ),
+        (400, "Unknown parameter: 'reasoning_effort'", "refused", "reasoning_effort="),
+        (400, "response_format of type json_schema is not supported", "refused", "structured=false"),
+        (400, "This request is odd", "refused", "objects to"),
+    ],
+)
 def test_the_advice_fits_the_refusal(server, status, message, kind, advice):
     server.script(refuse=(status, message))
-    with pytest.raises(CallFailed) as failed: complete(chat_for(profile(server)))
+    with pytest.raises(CallFailed) as failed:
+        complete(chat_for(profile(server)))
     assert failed.value.kind == kind and advice in failed.value.what_to_do and server.count == 1
 
 
@@ -132,7 +224,7 @@ def test_structured_outputs_are_an_option(server):
     server.script(rules=replies)
     complete(chat_for(profile(server)))
     assert "response_format" not in server.requests[0]["body"]
-    completion, = complete(chat_for(profile(server, structured="true")))
+    (completion,) = complete(chat_for(profile(server, structured="true")))
     schema = server.requests[1]["body"]["response_format"]["json_schema"]
     assert schema["strict"] and schema["schema"]["required"] == ["explanation", "answer"]
     reply = asked.read(completion.text)
@@ -145,6 +237,7 @@ def test_structured_outputs_are_an_option(server):
 def test_a_run_says_what_was_not_sent(server):
     from treekit.experiments.provenance import Said, differences, RunFacts
     from treekit.experiments import provenance
+
     of = provenance._temperature
     assert [of(p.defaults, 0.7) for p in (Profile("p"), Profile("p", temperature=None))] == [0.7, "not sent"]
     assert differences(RunFacts(temperature="not sent"), dict(temperature=Said("temperature", "0", ("0",))))

@@ -1,4 +1,5 @@
 "Databases of what can be made again, used by threads and processes at once."
+
 import sqlite3, subprocess, sys, textwrap, time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,8 +15,10 @@ TABLE = "vectors (key INTEGER PRIMARY KEY, vector BLOB)"
 def written(path, start, count):
     "Rows, one a transaction, each read again."
     for i in range(start, start + count):
-        with cache_database(path, TABLE, "vectors") as db: db.execute("INSERT OR IGNORE INTO vectors VALUES (?,?)", (i, bytes(1500)))
-        with cache_database(path, TABLE, "vectors") as db: assert db.execute("SELECT 1 FROM vectors WHERE key=?", (i,)).fetchone()
+        with cache_database(path, TABLE, "vectors") as db:
+            db.execute("INSERT OR IGNORE INTO vectors VALUES (?,?)", (i, bytes(1500)))
+        with cache_database(path, TABLE, "vectors") as db:
+            assert db.execute("SELECT 1 FROM vectors WHERE key=?", (i,)).fetchone()
 
 
 @pytest.mark.long
@@ -29,7 +32,10 @@ def test_processes_that_come_and_go_lose_nothing(tmp_path):
         from test_kept_databases import written
         written(Path({str(path)!r}), int(sys.argv[1]), 20)
     """
-    def other(n): return subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(n)]).returncode
+
+    def other(n):
+        return subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(n)]).returncode
+
     written(path, 0, 1)
     with ThreadPoolExecutor(3) as pool:
         codes = [pool.submit(other, 1_000_000 * n) for n in range(1, 7)]
@@ -47,9 +53,11 @@ def test_processes_that_come_and_go_lose_nothing(tmp_path):
 def test_another_file_in_its_place_is_opened(tmp_path):
     path = tmp_path / "kept.sqlite"
     written(path, 0, 3)
-    for file in tmp_path.iterdir(): file.unlink()
+    for file in tmp_path.iterdir():
+        file.unlink()
     written(path, 5, 2)
-    with cache_database(path, TABLE, "vectors") as db: assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (2,)
+    with cache_database(path, TABLE, "vectors") as db:
+        assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (2,)
 
 
 TOGETHER = """
@@ -73,7 +81,8 @@ def test_a_new_file_is_opened_by_several_processes_at_once(tmp_path):
     several = [subprocess.Popen([sys.executable, "-c", TOGETHER, str(tmp_path), str(i)]) for i in range(4)]
     for n in range(100):
         (tmp_path / str(n)).mkdir()
-        while not all((tmp_path / str(n) / str(i)).exists() or p.poll() for i, p in enumerate(several)): time.sleep(0.002)
+        while not all((tmp_path / str(n) / str(i)).exists() or p.poll() for i, p in enumerate(several)):
+            time.sleep(0.002)
     assert [p.wait() for p in several] == [0] * 4
     for n in range(100):
         with closing(sqlite3.connect(tmp_path / str(n) / "kept.sqlite")) as db:

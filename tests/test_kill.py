@@ -1,4 +1,5 @@
 "SIGKILL at random moments: no answered call is made again, and what is there in the end is what an uninterrupted run leaves."
+
 import json, os, random, signal, time, zlib
 
 import pytest
@@ -25,8 +26,14 @@ def recorded(path):
 def contents(path):
     "Everything in a store that must not depend on when it was killed."
     with Store(path) as store:
-        calls = {key: json.loads(text)["text"] for key, text in store.connection.db.execute("SELECT key, completion FROM calls")}
-        predictions = {key: store.get_prediction(key) for key, in store.connection.db.execute("SELECT key FROM predictions").fetchall()}
+        calls = {
+            key: json.loads(text)["text"]
+            for key, text in store.connection.db.execute("SELECT key, completion FROM calls")
+        }
+        predictions = {
+            key: store.get_prediction(key)
+            for (key,) in store.connection.db.execute("SELECT key FROM predictions").fetchall()
+        }
         usage = [
             {k: u[k] for k in ("method", "dataset", "question", "calls", "tokens_in", "tokens_out", "cost_original")}
             for u in store.usage(by=("method", "dataset", "question"))
@@ -43,10 +50,12 @@ def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path, often):
     while kills < often:
         known, since = recorded(path) if path.exists() else set(), server.count
         process = start(path, server.url)
-        while server.count == since and process.is_alive(): time.sleep(0.002)  # it is at work
+        while server.count == since and process.is_alive():
+            time.sleep(0.002)  # it is at work
         time.sleep(rng.uniform(0, 0.06))
         alive = process.is_alive()
-        if alive: os.kill(process.pid, signal.SIGKILL)
+        if alive:
+            os.kill(process.pid, signal.SIGKILL)
         process.join()
         assert alive, f"the run was over before the kill number {kills + 1}: make it longer"
         kills += 1

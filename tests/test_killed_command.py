@@ -1,4 +1,5 @@
 "SIGKILL for `treekit reproduce`, in the middle: the same command again ends it, and no call is answered twice."
+
 import os, signal, subprocess, sys, time
 
 import pytest
@@ -13,11 +14,33 @@ CODE = "from treekit.cli.main import main; main()"
 
 
 def start(home, server, *more):
-    words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "synthetic", "--n", N,
-             "--set", "concurrency=4", "--set", "timeout=60", *more)
+    words = (
+        "reproduce",
+        "treerare/table1",
+        "--profile",
+        "local",
+        "--endpoint",
+        server.url,
+        "--data",
+        "synthetic",
+        "--n",
+        N,
+        "--set",
+        "concurrency=4",
+        "--set",
+        "timeout=60",
+        *more,
+    )
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(commands.ROOT))
-    return subprocess.Popen([sys.executable, "-c", CODE, *map(str, words)], cwd=home, env=env, start_new_session=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", CODE, *map(str, words)],
+        cwd=home,
+        env=env,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def ended(process):
@@ -29,15 +52,19 @@ def ended(process):
 def stored(home):
     "The prompts of all calls that lie in a store."
     import json, zlib
+
     texts = set()
     for path in (home / ".treekit/store").glob("*.sqlite"):
         with Store(path) as s:
-            texts |= {json.loads(zlib.decompress(body))["messages"][0]["content"][-200:] for (body,
-                ) in s.query("SELECT body FROM requests")}
+            texts |= {
+                json.loads(zlib.decompress(body))["messages"][0]["content"][-200:]
+                for (body,) in s.query("SELECT body FROM requests")
+            }
     return texts
 
 
-def answered(server): return [r["text"] for r in server.requests if "answered" in r]
+def answered(server):
+    return [r["text"] for r in server.requests if "answered" in r]
 
 
 @pytest.mark.slow
@@ -46,9 +73,12 @@ def test_killed_in_the_middle(clone, whom):  # noqa: F811
     "A notebook ends with its command. What was sent and not answered is asked again, and nothing that lies in a store."
     with Server(latency=LATENCY) as server:
         first = start(clone, server)
-        while server.count < N // 4: time.sleep(0.02)
-        if whom == "everybody": os.killpg(first.pid, signal.SIGKILL)
-        else: first.kill()
+        while server.count < N // 4:
+            time.sleep(0.02)
+        if whom == "everybody":
+            os.killpg(first.pid, signal.SIGKILL)
+        else:
+            first.kill()
         first.wait()
         before = server.count
         time.sleep(3 * LATENCY)

@@ -1,4 +1,5 @@
 "Korean throughout: particles, morphemes, retrieval, the world, answers, the offline reader, figures."
+
 import asyncio
 import hashlib
 import os
@@ -16,18 +17,38 @@ from treekit.language.particles import fit, josa, resolve_particles
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 
 
-def nfd(text): return unicodedata.normalize("NFD", text)
+def nfd(text):
+    return unicodedata.normalize("NFD", text)
 
 
 # ---------------------------------------------------------------- particles
 
+
 @pytest.mark.parametrize(
     "word, pair, said",
-    [("영화", "은/는", "영화는"), ("소설", "은/는", "소설은"), ("1974", "이/가", "1974가"), ("3", "을/를", "3을"), ("100", "은/는", "100은"), ("1만", "을/를", "1만을"),
-     ("1,000", "으로/로", "1,000으로"), ("서울", "으로/로", "서울로"), ("부산", "으로/로", "부산으로"), ("BMW", "과/와", "BMW와"), ("FBI", "이/가", "FBI가"),
-     ("KBL", "은/는", "KBL은"), ("Seoul", "으로/로", "Seoul로"), ("〈등불〉", "은/는", "〈등불〉은"), ("서울(Seoul)", "은/는", "서울(Seoul)은"),
-     ("“영화”", "이다/다", "“영화”다"), ("값", "이/가", "값이"), ("50%", "을/를", "50%를"), ("#1", "은/는", "#1은(는)"), ("[ANS_1]", "으로/로", "[ANS_1](으)로"),
-     ("", "은/는", "은(는)")],
+    [
+        ("영화", "은/는", "영화는"),
+        ("소설", "은/는", "소설은"),
+        ("1974", "이/가", "1974가"),
+        ("3", "을/를", "3을"),
+        ("100", "은/는", "100은"),
+        ("1만", "을/를", "1만을"),
+        ("1,000", "으로/로", "1,000으로"),
+        ("서울", "으로/로", "서울로"),
+        ("부산", "으로/로", "부산으로"),
+        ("BMW", "과/와", "BMW와"),
+        ("FBI", "이/가", "FBI가"),
+        ("KBL", "은/는", "KBL은"),
+        ("Seoul", "으로/로", "Seoul로"),
+        ("〈등불〉", "은/는", "〈등불〉은"),
+        ("서울(Seoul)", "은/는", "서울(Seoul)은"),
+        ("“영화”", "이다/다", "“영화”다"),
+        ("값", "이/가", "값이"),
+        ("50%", "을/를", "50%를"),
+        ("#1", "은/는", "#1은(는)"),
+        ("[ANS_1]", "으로/로", "[ANS_1](으)로"),
+        ("", "은/는", "은(는)"),
+    ],
 )
 def test_particles_follow_the_last_sound(word, pair, said):
     assert josa(word, pair) == said
@@ -40,29 +61,42 @@ def test_marks_are_filled_and_open_ones_settled():
 
 # ---------------------------------------------------------------- terms and retrieval
 
+
 @pytest.mark.long
 def test_particles_spacing_and_encoding_make_no_difference():
     assert morpheme_terms("노르드비크에서는") == morpheme_terms("노르드비크의") == morpheme_terms(nfd("노르드비크를"))
     assert "전기차" in korean("전기차를 추천해 주세요") and "bmw" in korean("ＢＭＷ는")
-    for odd in ("", " ", "😀", "?!", "\ud800", "ㅋㅋㅋ", "韓國", "a" * 5000): assert isinstance(korean(odd), list)
+    for odd in ("", " ", "😀", "?!", "\ud800", "ㅋㅋㅋ", "韓國", "a" * 5000):
+        assert isinstance(korean(odd), list)
 
 
 def test_the_passages_language_chooses_the_analyzer():
-    ko, en = Passage("1", "서울", "서울은 대한민국의 수도이며 한강이 흐른다."), Passage("2", "Seoul", "Seoul (서울) is the capital of South Korea.")
+    ko, en = (
+        Passage("1", "서울", "서울은 대한민국의 수도이며 한강이 흐른다."),
+        Passage("2", "Seoul", "Seoul (서울) is the capital of South Korea."),
+    )
     assert analyzer_for([ko, ko, en]) is korean and analyzer_for([en, en, ko]) is english
     assert BM25([ko]).fingerprint.startswith("bm25(k1=0.9,b=0.4,korean)")
     assert BM25([en]).fingerprint.startswith("bm25(k1=0.9,b=0.4,english)")
-    assert [h.passage.id for h in BM25([ko, Passage("3", "부산", "부산은 항구 도시이다.")]).search(["항구는 어디에 있습니까?"])[0]] == ["3"]
+    assert [
+        h.passage.id
+        for h in BM25([ko, Passage("3", "부산", "부산은 항구 도시이다.")]).search(["항구는 어디에 있습니까?"])[0]
+    ] == ["3"]
 
 
 @pytest.mark.long
 def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
     from treekit.retrieval.lucene import Lucene
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     passages = [
         Passage(str(i), t, x)
         for i, (t, x) in enumerate(
-            [("등불", "등불은 소르에서 촬영되었다."), ("소르", "소르는 강가의 도시로 등대가 있다."), ("강", "강은 도시를 지난다.")]
+            [
+                ("등불", "등불은 소르에서 촬영되었다."),
+                ("소르", "소르는 강가의 도시로 등대가 있다."),
+                ("강", "강은 도시를 지난다."),
+            ]
         )
     ]
     queries = ["소르에서 촬영된 것은?", "도시를 지나는 강", "등대가 있는 곳은 어디인가요?", "", "xyz"]
@@ -75,6 +109,7 @@ def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_morphemes_are_the_same_in_every_process():
     from treekit.retrieval.bm25 import korean
+
     asked = "노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?"
     code = f"from treekit.retrieval.bm25 import korean\nprint(korean({asked!r}))"
     env = os.environ | dict(PYTHONHASHSEED="1")
@@ -84,18 +119,22 @@ def test_morphemes_are_the_same_in_every_process():
 
 # ---------------------------------------------------------------- the world
 
+
 @pytest.fixture(scope="module")
 def world():
     from treekit.synthetic.generate import SyntheticWiki
+
     return SyntheticWiki(lang="ko")
 
 
-def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
+def digest(items):
+    return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
 
 
 def test_english_is_the_same_bytes():
     "The Korean side changes nothing of the English one."
     from treekit.synthetic.generate import SyntheticWiki
+
     w = SyntheticWiki()
     assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
     said = {
@@ -106,9 +145,16 @@ def test_english_is_the_same_bytes():
         )
         for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")
     }
-    assert said == {"hotpotqa": "d0dfe359ed854ec7", "musique": "3c32b2a891580dbc", "2wiki": "cb4da6b0cf048f41",
-        "ambigdocs": "e0c9b5e1a45020ad", "asqa": "d3f003d98c03cd31", "qampari": "ce8cc476f4bd9df7", "eli5": "4add404310163d7a",
-        "strategyqa": "4ca7e359e5d9e906"}
+    assert said == {
+        "hotpotqa": "d0dfe359ed854ec7",
+        "musique": "3c32b2a891580dbc",
+        "2wiki": "cb4da6b0cf048f41",
+        "ambigdocs": "e0c9b5e1a45020ad",
+        "asqa": "d3f003d98c03cd31",
+        "qampari": "ce8cc476f4bd9df7",
+        "eli5": "4add404310163d7a",
+        "strategyqa": "4ca7e359e5d9e906",
+    }
 
 
 def test_every_particle_fits(world):
@@ -124,9 +170,13 @@ def test_every_particle_fits(world):
     behind = re.compile("(" + "|".join(map(re.escape, names)) + ")(〉?)(은|는|을|를|과|와|으로|로|이다|다)(?=[ ,.])")
     seen = 0
     for text in texts:
-        assert "{" not in text and "}" not in text and "(를)" not in text and "  " not in text and unicodedata.is_normalized("NFC", text), (
-            text
-        )
+        assert (
+            "{" not in text
+            and "}" not in text
+            and "(를)" not in text
+            and "  " not in text
+            and unicodedata.is_normalized("NFC", text)
+        ), text
         for name, close, said in behind.findall(text):
             seen += 1
             assert josa(name, pairs[said]) == name + said, text
@@ -142,6 +192,7 @@ def test_one_hop_answers_stand_in_their_passages(world):
 def test_the_two_sets_of_tree_of_question():
     from collections import Counter
     from treekit.experiments.resources import load, load_corpus
+
     multihop, general = load("komultihop"), load("kogeneral", n=200)
     assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
     assert len({q.question for q in multihop}) == 200
@@ -149,7 +200,12 @@ def test_the_two_sets_of_tree_of_question():
     assert {q.lang for q in load("multihop", n=8)} == {"en"}
     corpus = {p.id for p in load_corpus("komultihop")}
     for q in multihop:
-        assert q.answers and q.decomposition and set(q.supporting) <= corpus and set(q.supporting) <= {p.id for p in q.paragraphs}
+        assert (
+            q.answers
+            and q.decomposition
+            and set(q.supporting) <= corpus
+            and set(q.supporting) <= {p.id for p in q.paragraphs}
+        )
     assert Counter(q.type for q in general)["single"] == 120 and load("komultihop", n=20) == multihop[:20]
     assert not {q.id for q in multihop} & {q.id for q in load("komultihop", split="train", n=50)}
 
@@ -157,13 +213,21 @@ def test_the_two_sets_of_tree_of_question():
 def test_a_query_log_needs_no_answers(tmp_path):
     from treekit.corpora.formats import DataError
     from treekit.experiments.resources import load
-    (tmp_path / "log.txt").write_text("소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8")
-    (tmp_path / "log.jsonl").write_text('{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8")
+
+    (tmp_path / "log.txt").write_text(
+        "소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8"
+    )
+    (tmp_path / "log.jsonl").write_text(
+        '{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8"
+    )
     (tmp_path / "bad.jsonl").write_text('{"id": "1", "question": "소르는?", "answers": []}\n', encoding="utf-8")
     found = load("mylog", tmp_path / "log.txt")
-    assert [q.lang for q in found] == ["ko"] * 3 and len({q.id for q in found}) == 3 and not any(q.answers for q in found)
+    assert (
+        [q.lang for q in found] == ["ko"] * 3 and len({q.id for q in found}) == 3 and not any(q.answers for q in found)
+    )
     assert [(q.id[:4], q.lang) for q in load("mylog", tmp_path / "log.jsonl")] == [("log-", "ko"), ("7", "en")]
-    with pytest.raises(DataError, match="answers"): load("mylog", tmp_path / "bad.jsonl")
+    with pytest.raises(DataError, match="answers"):
+        load("mylog", tmp_path / "bad.jsonl")
 
 
 @pytest.mark.long
@@ -171,13 +235,19 @@ def test_queries_whose_nouns_carry_particles(world):
     "120 queries over the Korean world, each noun with a particle stuck to it; found if the article is among the first five."
     import json
     from pathlib import Path
-    queries = [json.loads(line) for line in (Path(__file__).parent / "korean_particles.jsonl").read_text(encoding="utf-8").splitlines()]
+
+    queries = [
+        json.loads(line)
+        for line in (Path(__file__).parent / "korean_particles.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     passages = list(world.passages())
+
     def recall(analyze):
         found = BM25(passages, analyze=analyze).search([q["query"] for q in queries], 5)
         return sum(q["title"] in [h.passage.title for h in hits] for q, hits in zip(queries, found)) / len(queries)
+
     scores = {a.__name__: recall(a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words)}
-    assert len(queries) == 120 and scores["korean"] >= .98, scores
+    assert len(queries) == 120 and scores["korean"] >= 0.98, scores
     assert (
         scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + 0.1
         and scores["morpheme_terms"] > scores["spaced_words"] + 0.1
@@ -186,14 +256,25 @@ def test_queries_whose_nouns_carry_particles(world):
 
 # ---------------------------------------------------------------- the offline reader
 
-@pytest.mark.parametrize("question, right", [
-    ("〈기생충〉을 감독한 사람은 누구인가요?", "봉준호"), ("봉준호는 언제 태어났나요?", "1969년 9월 14일"), ("봉준호는 어디에서 태어났나요?", "대구"),
-    ("봉준호와 송강호 중 누가 먼저 태어났나요?", "송강호"), ("〈기생충〉은 영화인가요?", "예")])
+
+@pytest.mark.parametrize(
+    "question, right",
+    [
+        ("〈기생충〉을 감독한 사람은 누구인가요?", "봉준호"),
+        ("봉준호는 언제 태어났나요?", "1969년 9월 14일"),
+        ("봉준호는 어디에서 태어났나요?", "대구"),
+        ("봉준호와 송강호 중 누가 먼저 태어났나요?", "송강호"),
+        ("〈기생충〉은 영화인가요?", "예"),
+    ],
+)
 def test_korean_questions_are_answered_from_their_passages(question, right):
     from treekit.models.extractive.client import HANDLERS
-    pages = [Passage("1", "기생충 (영화)", "〈기생충〉은 봉준호가 감독한 2019년 영화이다. 송강호가 출연하였다."),
-             Passage("2", "봉준호", "봉준호는 대한민국의 영화감독이다. 그는 1969년 9월 14일 대구에서 태어났다."),
-             Passage("3", "송강호", "송강호는 대한민국의 배우이다. 그는 1967년 1월 17일 김해에서 태어났다.")]
+
+    pages = [
+        Passage("1", "기생충 (영화)", "〈기생충〉은 봉준호가 감독한 2019년 영화이다. 송강호가 출연하였다."),
+        Passage("2", "봉준호", "봉준호는 대한민국의 영화감독이다. 그는 1969년 9월 14일 대구에서 태어났다."),
+        Passage("3", "송강호", "송강호는 대한민국의 배우이다. 그는 1967년 1월 17일 김해에서 태어났다."),
+    ]
     assert HANDLERS["answer"](question=question, documents=pages)["answer"] == right
 
 
@@ -203,8 +284,15 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     from treekit.core.output_parsers import FINAL
     from treekit.models.simulated.ability import PERFECT
     from treekit.models.simulated.client import SimulatedClient
-    chat, prompt, right, questions = SimulatedClient(PERFECT), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
-    for kind in ("bridge", "compositional"): questions += world.questions(kind, 20)
+
+    chat, prompt, right, questions = (
+        SimulatedClient(PERFECT),
+        Prompt("test.answer", "answer", "$documents\n$question", FINAL),
+        0,
+        [],
+    )
+    for kind in ("bridge", "compositional"):
+        questions += world.questions(kind, 20)
     for q in questions:
         found = []
         for step in q.decomposition:
@@ -212,18 +300,23 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
             [reply] = asyncio.run(chat.complete(prompt(question=asked, documents=q.paragraphs)))
             found.append(prompt.read(reply.text).value["answer"])
         right += found[-1] in q.answers
-    assert right >= .85 * len(questions)  # a bare name in the middle may be that of two
+    assert right >= 0.85 * len(questions)  # a bare name in the middle may be that of two
 
 
 def test_who_asks_in_english_is_answered_in_english():
     from treekit.models.extractive.client import HANDLERS
+
     p = Passage("1", "The Glass Heron", "The Glass Heron is a 1974 film directed by Mavel Orrin.")
     assert HANDLERS["answer"](question="Who directed The Glass Heron?", documents=[p])["answer"] == "Mavel Orrin"
     assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"
     for odd in ("", "😀", "?", nfd("누가 썼나요?"), "韓國은 어디?", "BMW i5 가격대", "가" * 3000):
-        for task, inputs in dict(answer={}, answer_ambiguous={}, subquestions=dict(phrase="소르", context=["소르: 소르는 도시이다."])).items():
+        for task, inputs in dict(
+            answer={}, answer_ambiguous={}, subquestions=dict(phrase="소르", context=["소르: 소르는 도시이다."])
+        ).items():
             assert (
-                HANDLERS[task](question=f"소르 {odd}", documents=[p, "소르: 소르는 도시이다. 인구는 3명이다."], **inputs)
+                HANDLERS[task](
+                    question=f"소르 {odd}", documents=[p, "소르: 소르는 도시이다. 인구는 3명이다."], **inputs
+                )
                 if task != "subquestions"
                 else HANDLERS[task](question=f"소르 {odd}", **inputs)
             )
@@ -232,14 +325,39 @@ def test_who_asks_in_english_is_answered_in_english():
 
 # ---------------------------------------------------------------- answers
 
+
 @pytest.mark.parametrize(
     "answer, gold",
-    [("노르드비크", "노르드비크"), (nfd("노르드비크"), "노르드비크"), ("노르드비크에서", "노르드비크"), ("노르드비크입니다.", "노르드비크"), ("노르드비크예요!", "노르드비크"), ("노르드비크였다", "노르드비크"),
-     ("노르드비크(Nordvik)", "노르드비크"), ("한국(韓國)", "한국"), ("〈빌려온 등불〉", "빌려 온 등불"), ("빌려온  등불 😀", "빌려 온 등불"), ("６１２００", "61,200명"),
-     ("6만 1,200명", "61,200명"), ("육만천이백 명", "61,200명"), ("61200명이다", "61,200명"), ("349만", "3,490,000명"), ("3억 5천만 원", "350,000,000원"),
-     ("1974. 3. 5.", "1974년 3월 5일"), ("1974-03-05", "1974년 3월 5일"), ("1974년 3월 5일이다", "1974년 3월 5일"), ("1974", "1974년"),
-     ("1974년에", "1974년"), ("743km", "743킬로미터"), ("743 킬로미터", "743km"), ("세 명", "3명"), ("이천십오 년", "2015년"), ("50%", "50퍼센트"),
-     ("BMW입니다", "BMW"), ("Seoul에서", "Seoul")],
+    [
+        ("노르드비크", "노르드비크"),
+        (nfd("노르드비크"), "노르드비크"),
+        ("노르드비크에서", "노르드비크"),
+        ("노르드비크입니다.", "노르드비크"),
+        ("노르드비크예요!", "노르드비크"),
+        ("노르드비크였다", "노르드비크"),
+        ("노르드비크(Nordvik)", "노르드비크"),
+        ("한국(韓國)", "한국"),
+        ("〈빌려온 등불〉", "빌려 온 등불"),
+        ("빌려온  등불 😀", "빌려 온 등불"),
+        ("６１２００", "61,200명"),
+        ("6만 1,200명", "61,200명"),
+        ("육만천이백 명", "61,200명"),
+        ("61200명이다", "61,200명"),
+        ("349만", "3,490,000명"),
+        ("3억 5천만 원", "350,000,000원"),
+        ("1974. 3. 5.", "1974년 3월 5일"),
+        ("1974-03-05", "1974년 3월 5일"),
+        ("1974년 3월 5일이다", "1974년 3월 5일"),
+        ("1974", "1974년"),
+        ("1974년에", "1974년"),
+        ("743km", "743킬로미터"),
+        ("743 킬로미터", "743km"),
+        ("세 명", "3명"),
+        ("이천십오 년", "2015년"),
+        ("50%", "50퍼센트"),
+        ("BMW입니다", "BMW"),
+        ("Seoul에서", "Seoul"),
+    ],
 )
 def test_the_same_korean_answer(answer, gold):
     from treekit.scoring.short import cover_em, em, f1
@@ -249,8 +367,17 @@ def test_the_same_korean_answer(answer, gold):
 
 @pytest.mark.parametrize(
     "answer, gold",
-    [("노르드비크강", "노르드비크"), ("3월", "3년"), ("612명", "12명"), ("1975년", "1974년"), ("아니요", "예"), ("", "노르드비크"), ("韓國", "한국"), ("😀", "예"),
-     ("6만", "61,200명")],
+    [
+        ("노르드비크강", "노르드비크"),
+        ("3월", "3년"),
+        ("612명", "12명"),
+        ("1975년", "1974년"),
+        ("아니요", "예"),
+        ("", "노르드비크"),
+        ("韓國", "한국"),
+        ("😀", "예"),
+        ("6만", "61,200명"),
+    ],
 )
 def test_another_korean_answer(answer, gold):
     from treekit.scoring.short import em, f1
@@ -260,19 +387,30 @@ def test_another_korean_answer(answer, gold):
 
 def test_korean_answers_in_longer_texts():
     from treekit.scoring.short import cover_em, f1, list_scores
-    assert cover_em("그 도시에는 6만 1,200명이 살며, 1974년에 특허장을 받았다.", ["61,200명"]) == 1 and cover_em("612명이 산다.", "12명") == 0
-    assert cover_em("네, 두 사람은 같은 도시에서 태어났습니다.", "예") == 1 and cover_em("예술가입니다", "예") == 0 and cover_em("아니오, 다릅니다.", "아니요") == 1
+
+    assert (
+        cover_em("그 도시에는 6만 1,200명이 살며, 1974년에 특허장을 받았다.", ["61,200명"]) == 1
+        and cover_em("612명이 산다.", "12명") == 0
+    )
+    assert (
+        cover_em("네, 두 사람은 같은 도시에서 태어났습니다.", "예") == 1
+        and cover_em("예술가입니다", "예") == 0
+        and cover_em("아니오, 다릅니다.", "아니요") == 1
+    )
     assert 0 < f1("노르드비크 항구", "노르드비크") < 1 and f1("BMW i5", "BMW i5") == 1
     assert list_scores("〈푸른 섬〉, 늦은 연과 황금 탑", [["푸른 섬"], ["늦은 연"], ["황금 탑"]])["f1"] == 1
 
 
 def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
     from treekit.scoring.short import em
+
     for q in world.questions("single", 80):
-        for a in q.answers: assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)
+        for a in q.answers:
+            assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)
 
 
 # ---------------------------------------------------------------- figures
+
 
 @pytest.mark.slow
 def test_figures_show_hangul(tmp_path):

@@ -1,4 +1,5 @@
 "Planted leaks: each is something of a solution, a hidden test or a closed question in what is handed out. The gate has to see every one."
+
 import base64, bz2, copy, gzip, html, io, json, lzma, pickle, sqlite3, subprocess, tarfile, urllib.parse, zipfile, zlib
 
 import pytest
@@ -16,15 +17,28 @@ CLOSED = "Which river runs past the town of Veldmoor Harbour?"
 SECRET = "5ca1ab1e" * 8
 
 
-def in_cell(n, text): return lambda nb: nb["cells"][n]["source"].append("\n" + text)
-def output(**data): return lambda nb: nb["cells"][1]["outputs"].append(data)
-def shown(mime, data): return output(output_type="display_data", metadata={}, data={mime: data})
-def stream(text): return output(output_type="stream", name="stdout", text=text)
+def in_cell(n, text):
+    return lambda nb: nb["cells"][n]["source"].append("\n" + text)
+
+
+def output(**data):
+    return lambda nb: nb["cells"][1]["outputs"].append(data)
+
+
+def shown(mime, data):
+    return output(output_type="display_data", metadata={}, data={mime: data})
+
+
+def stream(text):
+    return output(output_type="stream", name="stdout", text=text)
 
 
 def png(chunk):
     "A picture of one dot with a chunk of text."
-    def part(kind, data): return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    def part(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
     return (
         b"\x89PNG\r\n\x1a\n"
         + part(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0")
@@ -34,19 +48,22 @@ def png(chunk):
     )
 
 
-def b64(data): return base64.b64encode(data if isinstance(data, bytes) else data.encode()).decode()
+def b64(data):
+    return base64.b64encode(data if isinstance(data, bytes) else data.encode()).decode()
 
 
 def zipped(name, data):
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z: z.writestr(name, data)
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr(name, data)
     return out.getvalue()
 
 
 def tarred(data):
     out, info = io.BytesIO(), tarfile.TarInfo("notes")
     info.size = len(data)
-    with tarfile.open(fileobj=out, mode="w:gz") as t: t.addfile(info, io.BytesIO(data))
+    with tarfile.open(fileobj=out, mode="w:gz") as t:
+        t.addfile(info, io.BytesIO(data))
     return out.getvalue()
 
 
@@ -95,16 +112,21 @@ IN_THE_NOTEBOOK = {  # where -> what somebody, or a faulty stripper, did to the 
     "nbgrader's block": lambda nb: nb["cells"][3]["metadata"]["nbgrader"].update(solution_source=LINE),
     "a key of the metadata": lambda nb: nb["metadata"].update(harvest_table=1),
     "a cell's id": lambda nb: nb["cells"][0].update(id="harvest_table"),
-    "an attachment's name": lambda nb: nb["cells"][0].update(attachments={"harvest_table.png": {"image/png": b64(png((b"tIME", b"")))}}),
+    "an attachment's name": lambda nb: nb["cells"][0].update(
+        attachments={"harvest_table.png": {"image/png": b64(png((b"tIME", b"")))}}
+    ),
     "an attachment's text": lambda nb: nb["cells"][0].update(attachments={"a.txt": {"text/plain": LINE}}),
     "a picture's comment": shown("image/png", b64(png((b"tEXt", b"Comment\0" + LINE.encode())))),
-    "a picture's compressed comment": shown("image/png", b64(png((b"zTXt", b"Comment\0\0" + zlib.compress(LINE.encode()))))),
+    "a picture's compressed comment": shown(
+        "image/png", b64(png((b"zTXt", b"Comment\0\0" + zlib.compress(LINE.encode()))))
+    ),
     "base64": in_cell(1, f"x = {b64(LINE)!r}"),
     "base64 of base64": in_cell(1, f"x = {b64(b64(LINE))!r}"),
     "base64 of gzip": in_cell(1, f"x = {b64(gzip.compress(LINE.encode()))!r}"),
     "hexadecimal digits": in_cell(1, f"x = {LINE.encode().hex()!r}"),
     "percent signs": in_cell(
-        0, urllib.parse.quote("harvest table".replace(" ", "_") + "?") + " " + "".join(f"%{ord(c):02x}" for c in "glyph")
+        0,
+        urllib.parse.quote("harvest table".replace(" ", "_") + "?") + " " + "".join(f"%{ord(c):02x}" for c in "glyph"),
     ),
     "escapes": in_cell(1, "x = '" + "".join(f"\\x{ord(c):02x}" for c in "harvest_table") + "'"),
     "letters by thirteen": in_cell(0, "uneirfg_gnoyr"),
@@ -126,24 +148,28 @@ FILES = {  # a file that belongs to the release by its name, as a cassette does
 }
 
 
-def needles(): return needles_of(source(), "letters", [dict(question=CLOSED)], (SECRET, "918273645546372819"))
+def needles():
+    return needles_of(source(), "letters", [dict(question=CLOSED)], (SECRET, "918273645546372819"))
 
 
 def laid(folder, notebook, **files):
     "A release folder, and what the release says that it made: so only the look into the files can find something."
     made = {NB: json.dumps(notebook, ensure_ascii=False).encode()} | files
-    for name, data in made.items(): (folder / name).write_bytes(data)
+    for name, data in made.items():
+        (folder / name).write_bytes(data)
     return made
 
 
-def test_the_small_release_passes(tmp_path): check_release(tmp_path, needles(), laid(tmp_path, stripped(source())))
+def test_the_small_release_passes(tmp_path):
+    check_release(tmp_path, needles(), laid(tmp_path, stripped(source())))
 
 
 @pytest.mark.parametrize("where", IN_THE_NOTEBOOK)
 def test_a_leak_in_the_notebook(tmp_path, where):
     nb = copy.deepcopy(stripped(source()))
     IN_THE_NOTEBOOK[where](nb)
-    with pytest.raises(UsageError, match="would leak"): check_release(tmp_path, needles(), laid(tmp_path, nb))
+    with pytest.raises(UsageError, match="would leak"):
+        check_release(tmp_path, needles(), laid(tmp_path, nb))
 
 
 @pytest.mark.parametrize("what", FILES)
@@ -155,7 +181,10 @@ def strange(folder):
     "Things that lie in a release folder and shouldn't."
     yield (
         "a checkpoint",
-        lambda: ((folder / ".ipynb_checkpoints").mkdir(), (folder / ".ipynb_checkpoints" / "x-checkpoint.ipynb").write_text("{}")),
+        lambda: (
+            (folder / ".ipynb_checkpoints").mkdir(),
+            (folder / ".ipynb_checkpoints" / "x-checkpoint.ipynb").write_text("{}"),
+        ),
     )
     yield "a file that wasn't made", lambda: (folder / "key.json").write_text("{}")
     yield "a link", lambda: (folder / "more").symlink_to("/etc")
@@ -177,7 +206,13 @@ def git(folder, *words):
     subprocess.run(["git", *who, "-C", str(folder), *words], check=True, capture_output=True)
 
 
-HISTORIES = ["an older commit", "a deleted branch", "a message", "a file of an older commit by its name", "a repository above"]
+HISTORIES = [
+    "an older commit",
+    "a deleted branch",
+    "a message",
+    "a file of an older commit by its name",
+    "a repository above",
+]
 
 
 @pytest.mark.parametrize("how", HISTORIES)
@@ -190,7 +225,8 @@ def test_a_leak_in_the_history(tmp_path, how):
     git(top, "add", "-A")
     git(top, "commit", "-qm", "first")
     assert leaks_of(folder, needles(), made) == []
-    if how == "a deleted branch": git(top, "checkout", "-qb", "side")
+    if how == "a deleted branch":
+        git(top, "checkout", "-qb", "side")
     name = "harvest_table.txt" if "name" in how else "notes.txt"
     (folder / name).write_text("empty" if how in ("a message", "a file of an older commit by its name") else LINE)
     git(top, "add", "-A")
@@ -209,10 +245,12 @@ def test_a_release_with_a_leak_hands_out_nothing(tmp_path):
     "From the command's side: a line of a solution in a text of the source."
     from classes import course
     from treekit.classroom.release import release_assignment
+
     leaky = source()
     leaky["cells"][0] = cell("# Counting\nWrite `" + LINE + "`.", "markdown")
     c = course(tmp_path, made=leaky)
-    with pytest.raises(UsageError, match="would leak"): release_assignment(c, "9_counting", progress=False)
+    with pytest.raises(UsageError, match="would leak"):
+        release_assignment(c, "9_counting", progress=False)
     assert not c.release("9_counting").exists() or not any(c.release("9_counting").iterdir())
 
 

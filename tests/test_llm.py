@@ -1,4 +1,5 @@
 "The client against a real socket: every fault that a server can have, samples, limits, scoring."
+
 import asyncio, time
 
 import pytest
@@ -14,23 +15,36 @@ KEY = "sk-test-0123456789"
 asked = Prompt("test.llm", "answer", "$question", FINAL)
 
 
-def client(server, **more): return OpenAIClient("gpt-4o-mini", server.url, KEY, **dict(timeout=5, retries=2, pause=0.01) | more)
+def client(server, **more):
+    return OpenAIClient("gpt-4o-mini", server.url, KEY, **dict(timeout=5, retries=2, pause=0.01) | more)
 
 
 def run(chat, request=None):
     async def main():
-        try: return await chat.complete(request or asked(question="Where is FINAL Lyon?"))
-        finally: await chat.close()
+        try:
+            return await chat.complete(request or asked(question="Where is FINAL Lyon?"))
+        finally:
+            await chat.close()
+
     return asyncio.run(main())
 
 
 FAULTS = [  # the fault, what it is called if it stays
-    (dict(kind="429", retry_after=0.05), "rate limit"), (dict(kind="429"), "rate limit"),
-    (dict(kind="500"), "server"), (dict(kind="503"), "server"),
-    (dict(kind="hang"), "timeout"), (dict(kind="drip"), "timeout"), (dict(kind="truncated"), "truncated"), (dict(kind="cut"), "truncated"),
-    (dict(kind="not json"), "malformed"), (dict(kind="schema"), "malformed"),
-    (dict(kind="error in 200"), "server"), (dict(kind="reset"), "server"),
-    (dict(kind="empty"), "empty"), (dict(kind="null"), "empty")]
+    (dict(kind="429", retry_after=0.05), "rate limit"),
+    (dict(kind="429"), "rate limit"),
+    (dict(kind="500"), "server"),
+    (dict(kind="503"), "server"),
+    (dict(kind="hang"), "timeout"),
+    (dict(kind="drip"), "timeout"),
+    (dict(kind="truncated"), "truncated"),
+    (dict(kind="cut"), "truncated"),
+    (dict(kind="not json"), "malformed"),
+    (dict(kind="schema"), "malformed"),
+    (dict(kind="error in 200"), "server"),
+    (dict(kind="reset"), "server"),
+    (dict(kind="empty"), "empty"),
+    (dict(kind="null"), "empty"),
+]
 
 
 @pytest.mark.parametrize("fault, kind", FAULTS, ids=[f["kind"] + "+" * len(f) for f, _ in FAULTS])
@@ -39,10 +53,12 @@ def test_a_fault_is_retried_and_if_it_stays_recorded(server, fault, kind):
     server.script(faults=[fault])
     assert FINAL.parse(run(chat)[0].text)["answer"]
     assert server.count == 2
-    if kind == "timeout": chat.retries = 1  # each takes its time
+    if kind == "timeout":
+        chat.retries = 1  # each takes its time
     server.reset(faults=[fault | dict(times=99)])
     began = time.monotonic()
-    with pytest.raises(CallFailed) as failed: run(chat)
+    with pytest.raises(CallFailed) as failed:
+        run(chat)
     assert failed.value.kind == kind and failed.value.what_to_do in str(failed.value)
     tries = 2 if kind == "empty" else chat.retries + 1  # at temperature 0 it would be empty again
     assert f"tried {tries} times" in str(failed.value) and server.count == tries
@@ -60,14 +76,16 @@ def test_retry_after_is_honoured(server):
 
 def test_a_wait_beyond_the_deadline_fails_at_once(server):
     server.script(faults=[dict(kind="429", retry_after=3600, times=9)])
-    with pytest.raises(CallFailed) as failed: run(client(server))
+    with pytest.raises(CallFailed) as failed:
+        run(client(server))
     assert failed.value.kind == "rate limit" and server.count == 1
 
 
 @pytest.mark.parametrize("status, advice", [("400", "objects"), ("401", "key")])
 def test_what_is_refused_is_not_tried_again_and_shows_no_key(server, status, advice):
     server.script(faults=[dict(kind=status, message=f"bad key {KEY}, or sk-live-9876543210", times=9)])
-    with pytest.raises(CallFailed) as failed: run(client(server))
+    with pytest.raises(CallFailed) as failed:
+        run(client(server))
     assert failed.value.kind == "refused" and advice in failed.value.what_to_do and server.count == 1
     assert KEY not in str(failed.value) and "9876543210" not in str(failed.value) and failed.value.__cause__ is None
 
@@ -85,21 +103,26 @@ def test_cut_off_is_an_answer_that_says_so(server):
 @pytest.mark.parametrize("way", ["field", "tags"])
 def test_thinking_is_kept_apart(server, way):
     server.script(thinking="Lyon, surely.", thinking_as=way, rules=[["Lyon", "FINAL: Lyon"]])
-    completion, = run(client(server))
+    (completion,) = run(client(server))
     assert (completion.text, completion.thinking) == ("FINAL: Lyon", "Lyon, surely.")
 
 
 def test_only_thinking_is_no_answer(server):
     server.script(rules=[["Lyon", "<think>Lyon is"]], faults=[dict(kind="length", times=9)])
-    with pytest.raises(CallFailed) as failed: run(client(server))
+    with pytest.raises(CallFailed) as failed:
+        run(client(server))
     assert failed.value.kind == "empty" and "max_tokens" in failed.value.what_to_do and server.count == 1
 
 
 def test_usage_is_reported_or_estimated(server):
-    completion, = run(client(server))
-    assert (completion.tokens_in, completion.estimated) == (4, False) and completion.tokens_out > 0 and completion.model == "gpt-4o-mini"
+    (completion,) = run(client(server))
+    assert (
+        (completion.tokens_in, completion.estimated) == (4, False)
+        and completion.tokens_out > 0
+        and completion.model == "gpt-4o-mini"
+    )
     server.script(usage=False)
-    completion, = run(client(server))
+    (completion,) = run(client(server))
     assert completion.estimated and completion.tokens_in == 5 and completion.tokens_out > 0
 
 
@@ -125,14 +148,17 @@ def test_an_empty_sample_among_others_is_asked_again(server):
 
 
 def test_logprobs(server):
-    completion, = run(client(server), Request((dict(role="user", content="Where?"),), logprobs=True))
+    (completion,) = run(client(server), Request((dict(role="user", content="Where?"),), logprobs=True))
     assert len(completion.logprobs) == len(completion.text.split()) and completion.logprobs[0][1] == -0.5
 
 
 def test_the_limit_is_never_exceeded_and_the_longest_chain_goes_first(server):
     server.script(latency=0.02)
     chat = client(server, concurrency=3)
-    async def many(): return await asyncio.gather(*(chat.complete(asked(question=f"Number {i}?", priority=i % 5)) for i in range(40)))
+
+    async def many():
+        return await asyncio.gather(*(chat.complete(asked(question=f"Number {i}?", priority=i % 5)) for i in range(40)))
+
     assert len(asyncio.run(many())) == 40 and server.most_at_once == 3
     priority = [int(r["text"].split()[1].strip("?")) % 5 for r in server.requests[3:]]
     assert all(a >= b for a, b in zip(priority, priority[3:])), priority  # three at a time arrive in any order
@@ -146,40 +172,53 @@ def test_the_limit_is_never_exceeded_and_the_longest_chain_goes_first(server):
 def test_a_cancelled_call_frees_its_place(server):
     server.script(faults=[dict(kind="hang", times=2)])
     chat = client(server, concurrency=2)
+
     async def main():
         stuck = [asyncio.ensure_future(chat.complete(asked(question=f"{i}?"))) for i in range(4)]
         await asyncio.sleep(0.3)
-        for task in stuck: task.cancel()
+        for task in stuck:
+            task.cancel()
         await asyncio.gather(*stuck, return_exceptions=True)
         return await asyncio.gather(*(chat.complete(asked(question=f"{i}?")) for i in range(4)))
+
     assert len(asyncio.run(main())) == 4
 
 
 def test_one_client_serves_one_event_loop_after_another(server):
     chat = client(server)
-    for _ in range(3): asyncio.run(chat.complete(asked(question="Where?")))  # left open: the loop just ends
+    for _ in range(3):
+        asyncio.run(chat.complete(asked(question="Where?")))  # left open: the loop just ends
     assert server.count == 3
 
 
 def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
-    with pytest.raises(CallFailed) as failed: run(OpenAIClient("m", "http://127.0.0.1:9/v1", retries=1, pause=0.01))
-    assert failed.value.kind == "unreachable" and "127.0.0.1:9" in str(failed.value) and "curl" in failed.value.what_to_do
-    with pytest.raises(CallFailed, match="model's name"): run(OpenAIClient("m", server.url + "/v2/nothing", retries=1, pause=0.01), None)
+    with pytest.raises(CallFailed) as failed:
+        run(OpenAIClient("m", "http://127.0.0.1:9/v1", retries=1, pause=0.01))
+    assert (
+        failed.value.kind == "unreachable" and "127.0.0.1:9" in str(failed.value) and "curl" in failed.value.what_to_do
+    )
+    with pytest.raises(CallFailed, match="model's name"):
+        run(OpenAIClient("m", server.url + "/v2/nothing", retries=1, pause=0.01), None)
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     keyless = Profile("p", endpoint=server.url, api_key_env="NO_SUCH_KEY")
-    with pytest.raises(UsageError, match="NO_SUCH_KEY"): OpenAIClient.from_profile(keyless)
+    with pytest.raises(UsageError, match="NO_SUCH_KEY"):
+        OpenAIClient.from_profile(keyless)
     monkeypatch.setenv("SOME_KEY", KEY)
     chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=server.url, api_key_env="SOME_KEY"))
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
 
 
-@pytest.mark.parametrize("address", ["http://1.2.3.999/v1", "http://☃.invalid/v1", "http://[::1/v1", "http://gpu:99999/v1"])
+@pytest.mark.parametrize(
+    "address", ["http://1.2.3.999/v1", "http://☃.invalid/v1", "http://[::1/v1", "http://gpu:99999/v1"]
+)
 def test_an_address_that_none_can_have_is_one_line(address):
-    with pytest.raises(UsageError, match="the endpoint should be a URL such as"): OpenAIClient("m", address, KEY)
+    with pytest.raises(UsageError, match="the endpoint should be a URL such as"):
+        OpenAIClient("m", address, KEY)
 
 
 def test_only_the_profiles_own_key_is_sent(server, monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"): monkeypatch.setenv(name, f"sk-leak-{name}")
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, f"sk-leak-{name}")
     run(OpenAIClient("m", server.url))
     assert "leak" not in server.requests[0]["head"]
     run(client(server))
@@ -188,11 +227,15 @@ def test_only_the_profiles_own_key_is_sent(server, monkeypatch):
 
 def test_score(server):
     request = Request((dict(role="user", content="The capital of France is"),))
-    async def score(chat): return await chat.score(request, "Paris, of course")
+
+    async def score(chat):
+        return await chat.score(request, "Paris, of course")
+
     assert asyncio.run(score(client(server))) == [-0.6, -0.2, -0.6]  # the server gives -len/10 per word
     for echo in (False, "ignored"):
         server.script(echo=echo)
-        with pytest.raises(ScoringUnsupported, match="vLLM"): asyncio.run(score(client(server)))
+        with pytest.raises(ScoringUnsupported, match="vLLM"):
+            asyncio.run(score(client(server)))
 
 
 line = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=40)

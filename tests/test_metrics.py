@@ -1,4 +1,5 @@
 """Metrics and statistics against public implementations, and on cases that are easy to get wrong."""
+
 import json, math, random
 from collections import Counter
 from pathlib import Path
@@ -14,43 +15,84 @@ from treekit.experiments.results import Results, Row
 
 m = SimpleNamespace(**{k: v for module in (short, judges, long, passages, metrics) for k, v in vars(module).items()})
 WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
+
+
 def sentences(n, seed=0, most=8):
     rng = random.Random(seed)
     return [" ".join(rng.choices(WORDS, k=rng.randint(0, most))) for _ in range(n)]
 
+
 # ---- answers
+
 
 def test_em_implies_cover_em_implies_recall():
     for answer, gold in zip(sentences(500, 1), sentences(500, 2, 3)):
-        if m.normalise(gold) in ("", "yes", "no"): continue
+        if m.normalise(gold) in ("", "yes", "no"):
+            continue
         assert m.em(answer, gold) <= m.cover_em(answer, gold)
         assert m.cover_em(answer, gold, whole_words=True) <= m.cover_em(answer, gold)
         closed = {"yes", "no"} & {m.normalise(answer), m.normalise(gold)}
-        if not closed: assert m.cover_em(answer, gold, whole_words=True) <= m.recall(answer, gold)
+        if not closed:
+            assert m.cover_em(answer, gold, whole_words=True) <= m.recall(answer, gold)
+
 
 def test_the_best_gold_answer_counts():
     for answer, one, other in zip(sentences(200, 3), sentences(200, 4, 3), sentences(200, 5, 3)):
-        for metric in (m.em, m.cover_em, m.f1): assert metric(answer, [one, other]) == max(metric(answer, one), metric(answer, other))
+        for metric in (m.em, m.cover_em, m.f1):
+            assert metric(answer, [one, other]) == max(metric(answer, one), metric(answer, other))
+
 
 def test_f1_by_its_definition():
     for answer, gold in zip(sentences(500, 6), sentences(500, 7)):
         a, g = m.normalise(answer).split(), m.normalise(gold).split()
         common = sum(min(Counter(a)[w], Counter(g)[w]) for w in set(a))
         expected = 2 * common / (len(a) + len(g)) if common else 0
-        if a != g and {" ".join(a), " ".join(g)} & {"yes", "no"}: expected = 0
+        if a != g and {" ".join(a), " ".join(g)} & {"yes", "no"}:
+            expected = 0
         assert m.f1(answer, gold) == pytest.approx(expected)
 
-@pytest.mark.parametrize("answer,gold,right", [
-    ("Yes", "yes", 1), ("yes, they are", "yes", 1), ("No.", "yes", 0), ("Not known", "no", 0), ("no idea; yes perhaps", "yes", 0),
-    ("", "yes", 0), ("noanswer", "noanswer", 1),
-    ("Paris, in France", "Paris", 1), ("", "Paris", 0), ("\n\tPARIS\u00a0", "paris", 1), ("サン・パリ", "パリ", 1),
-    ("It was 1,000,000", "1000000", 1), ("AC/DC", "AC DC", 0), ("?", "?", 1), ("x", "?", 0)])
-def test_cover_em(answer, gold, right): assert m.cover_em(answer, [gold]) == right
+
+@pytest.mark.parametrize(
+    "answer,gold,right",
+    [
+        ("Yes", "yes", 1),
+        ("yes, they are", "yes", 1),
+        ("No.", "yes", 0),
+        ("Not known", "no", 0),
+        ("no idea; yes perhaps", "yes", 0),
+        ("", "yes", 0),
+        ("noanswer", "noanswer", 1),
+        ("Paris, in France", "Paris", 1),
+        ("", "Paris", 0),
+        ("\n\tPARIS\u00a0", "paris", 1),
+        ("サン・パリ", "パリ", 1),
+        ("It was 1,000,000", "1000000", 1),
+        ("AC/DC", "AC DC", 0),
+        ("?", "?", 1),
+        ("x", "?", 0),
+    ],
+)
+def test_cover_em(answer, gold, right):
+    assert m.cover_em(answer, [gold]) == right
+
 
 def test_nothing_to_compare_with_is_an_error():
-    for metric in (m.em, m.cover_em, m.f1, m.str_em, m.answer_recall, m.rouge_l, m.list_scores, m.claim_recall, m.disambig_f1):
-        with pytest.raises(ValueError, match="no gold answer"): metric("x", [])
-    with pytest.raises(ValueError): m.recall_at(["a"], [], 3)
+    for metric in (
+        m.em,
+        m.cover_em,
+        m.f1,
+        m.str_em,
+        m.answer_recall,
+        m.rouge_l,
+        m.list_scores,
+        m.claim_recall,
+        m.disambig_f1,
+    ):
+        with pytest.raises(ValueError, match="no gold answer"):
+            metric("x", [])
+    with pytest.raises(ValueError):
+        m.recall_at(["a"], [], 3)
+
 
 def test_ambigdocs():
     golds = ["24 May 1819", "the river Ilm", "Who"]  # the third: nothing but a stop word
@@ -60,13 +102,16 @@ def test_ambigdocs():
     assert m.entity_recall("the 1920 film", titles, "Essel (disambiguation)") == pytest.approx((0 + 1 + 1 / 2) / 3)
     assert m.entity_recall("the essel film", titles) == pytest.approx((1 + 1 + 0) / 3)
 
+
 def test_rouge_l_is_rouge_scores():
     from rouge_score.rouge_scorer import RougeScorer
+
     scorer = RougeScorer(["rougeLsum"], use_stemmer=True)
     for answer, one, other in zip(sentences(60, 8, 20), sentences(60, 9, 20), sentences(60, 10, 20)):
         by_line = ["\n".join(x.lower().replace(". ", ".\n").split("\n")) for x in (answer, one, other)]
         expected = max(scorer.score(reference, by_line[0])["rougeLsum"].fmeasure for reference in by_line[1:])
         assert m.rouge_l(answer, [one, other]) == pytest.approx(expected)
+
 
 def test_lists_as_alce_counts_them():
     groups = [["A One", "a1"], ["B"], ["C"]]
@@ -77,23 +122,34 @@ def test_lists_as_alce_counts_them():
     assert (scores["recall5"], scores["recall"], scores["f1_5"]) == (1, 7 / 20, 1)
     assert m.list_scores("", many) == dict(precision=0, recall=0, recall5=0, f1=0, f1_5=0, items=0)
 
+
 def test_disambig_f1_and_its_readers():
     pairs = [("When?", ["1974"]), ("Where?", ["Port Essel", "Essel"])]
     assert m.disambig_f1("x", pairs, lambda questions, text: ["1974", "Essel"]) == 1
     assert m.disambig_f1("x", pairs, lambda questions, text: ["", "Essel town"]) == pytest.approx((0 + 2 / 3) / 2)
-    with pytest.raises(ValueError): m.disambig_f1("x", pairs, lambda questions, text: ["1974"])  # an answer is missing: not a shorter mean
+    with pytest.raises(ValueError):
+        m.disambig_f1("x", pairs, lambda questions, text: ["1974"])  # an answer is missing: not a shorter mean
     assert m.disambig_f1("", pairs, OfflineReader()) == 0
+
 
 def tiny_reader(folder):
     "A model with random weights."
     import torch, transformers
     from treekit.utils.model_files import MINILM, model_folder
+
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                                     intermediate_size=16, initializer_range=2.0)
+    config = transformers.BertConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        initializer_range=2.0,
+    )
     transformers.BertForQuestionAnswering(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+
 
 @pytest.mark.long
 def test_a_span_reader_from_a_folder(tmp_path):
@@ -104,6 +160,7 @@ def test_a_span_reader_from_a_folder(tmp_path):
     for question, found in zip(qs := [f"question {i}?" for i in range(6)], reader(qs, text)):
         assert found in text and set(found.split()) <= set(text.split()) and len(found.split()) <= 15
     assert reader(["x"], " ") == [""] and reader.name.startswith("tiny (sha256:")
+
 
 @pytest.mark.long
 def test_judges_read_together_and_remember(tmp_path, monkeypatch):
@@ -119,7 +176,9 @@ def test_judges_read_together_and_remember(tmp_path, monkeypatch):
     calls = []
     monkeypatch.setattr(m.SpanReader, "_read", lambda self, some: calls.append(some) or [""] * len(some))
     assert m.SpanReader(str(tmp_path / "tiny")).together(asked) == alone and calls == []
-    question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)), QAPair("And where?", ("Essel",))))
+    question = Question(
+        "q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)), QAPair("And where?", ("Essel",)))
+    )
     rows = [Row("a", "asqa", question, f"It was {i}.", "", Usage()) for i in range(4)]
     results = Results(rows, profile=load_profile("offline", qa_judge=str(tmp_path / "tiny")))
     results.score("Dis-F1")
@@ -133,7 +192,10 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),))
     row = Row("a", "asqa", question, "It was made in 1974 in Essel.", "", Usage())
-    def score(reader): return Results([row], profile=load_profile("offline", qa_judge=reader)).score("Dis-F1")[0]
+
+    def score(reader):
+        return Results([row], profile=load_profile("offline", qa_judge=reader)).score("Dis-F1")[0]
+
     name = str(tmp_path / "tiny")
     named, stand_in = score(name), score("offline")
     assert m.qa_judge(name, OfflineReader) is m.qa_judge(name, OfflineReader) and "reason" not in named
@@ -142,9 +204,9 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
     assert stand_in["reason"] == f"judged by the {OfflineReader.name}"
     assert not capsys.readouterr().out
     assert score(str(tmp_path / "empty")) == stand_in and OfflineReader.name in capsys.readouterr().out
-    assert {p: load_profile(p).qa_judge for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(
-        ("openai", "local"), "gaotianyu1350/roberta-large-squad"
-    )
+    assert {p: load_profile(p).qa_judge for p in ("offline", "openai", "local")} == dict(
+        offline="offline"
+    ) | dict.fromkeys(("openai", "local"), "gaotianyu1350/roberta-large-squad")
 
 
 def test_metrics_by_printed_name():
@@ -152,25 +214,35 @@ def test_metrics_by_printed_name():
     assert [m.METRICS[n]("It is Mavel Orrin", plain) for n in ("COVER-EM", "EM", "Recall", "Len")] == [1, 0, 1, 4]
     pairs = (QAPair("Who one?", ("Ann",), "X (one)"), QAPair("Who two?", ("Bob",), "X (two)"))
     double = Question("q", "toy", "Who?", answers=("A", "B"), qa_pairs=pairs, long_answers=("Ann one and Bob two",))
-    assert [m.METRICS[n]("Ann", double) for n in ("COVER-EM", "HIT", "AR", "ER")] == [.5, 0, .5, 0]
+    assert [m.METRICS[n]("Ann", double) for n in ("COVER-EM", "HIT", "AR", "ER")] == [0.5, 0, 0.5, 0]
     assert set(m.STAND_INS) <= set(m.METRICS)
     unread = Question("q", "toy", "Who?", qa_pairs=(QAPair("Who one?", ()),))
     for name, metric in m.METRICS.items():  # each says so where the question has no such gold answer
         if name != "Len":
-            with pytest.raises(m.NotApplicable): metric("x", Question("q", "toy", "Who?"))
+            with pytest.raises(m.NotApplicable):
+                metric("x", Question("q", "toy", "Who?"))
         if name in ("AR", "STR-EM", "Dis-F1"):
-            with pytest.raises(m.NotApplicable, match="no readings"): metric("x", unread)
+            with pytest.raises(m.NotApplicable, match="no readings"):
+                metric("x", unread)
+
 
 # ---- RDR²'s passages, and ALCE's evaluation on cases computed by hand from the description of its code
 
+
 def test_passage_scores_by_hand():
     golds = [["Ann", "A. Orrin"], ["Bob"]]
-    two = m.passage_scores(["It was Bob.", "", "a. orrin, 1974"], golds)  # 1/1 * 1/2 + 1/3 * 1/2 over five slots; 3 + 0 + 3 words
+    two = m.passage_scores(
+        ["It was Bob.", "", "a. orrin, 1974"], golds
+    )  # 1/1 * 1/2 + 1/3 * 1/2 over five slots; 3 + 0 + 3 words
     assert two == pytest.approx(dict(em=1, hit=1, score=(1 / 2 + 1 / 6) / 5, len=6 / 5))
-    assert m.passage_scores(["It was Bob."], golds, slots=None) == pytest.approx(dict(em=.5, hit=0, score=.5, len=3))
+    assert m.passage_scores(["It was Bob."], golds, slots=None) == pytest.approx(dict(em=0.5, hit=0, score=0.5, len=3))
     assert m.passage_scores([], golds, slots=None) == dict(em=0, hit=0, score=0, len=0)
-    assert m.passage_scores(["An", "n, he said"], [["An n"]])["em"] == 1  # the passages are one text, as the public code joins them
-    with pytest.raises(ValueError): m.passage_scores(["x"], [])
+    assert (
+        m.passage_scores(["An", "n, he said"], [["An n"]])["em"] == 1
+    )  # the passages are one text, as the public code joins them
+    with pytest.raises(ValueError):
+        m.passage_scores(["x"], [])
+
 
 @pytest.mark.parametrize("seed", range(3))
 def test_order_matters_to_the_score_alone(seed):
@@ -182,10 +254,18 @@ def test_order_matters_to_the_score_alone(seed):
     assert (first["score"], last["score"]) == pytest.approx((1 / 5, 1 / 25))
     assert first == m.passage_scores(passages, [["Ann"]], slots=None)
 
+
 def test_what_alce_scores_of_an_output():
     "The first line, without citations; every closing bracket goes, also one that closes none."
-    cases = [("\n A fact [1][2]. More [3]\nA second line", "A fact. More"), ("[12] x] | y", " x y"), ("", ""), ("a [b] c", "a [b c")]
-    for text, scored in cases: assert m.without_citations(text) == scored
+    cases = [
+        ("\n A fact [1][2]. More [3]\nA second line", "A fact. More"),
+        ("[12] x] | y", " x y"),
+        ("", ""),
+        ("a [b] c", "a [b c"),
+    ]
+    for text, scored in cases:
+        assert m.without_citations(text) == scored
+
 
 def test_duplicates_in_a_list_are_kept():
     groups = [["A One", "a1"], ["B"], ["C"], ["D"], ["E"], ["F"], ["G"]]
@@ -194,29 +274,41 @@ def test_duplicates_in_a_list_are_kept():
     assert once["recall"] == twice["recall"] == 2 / 7 and twice["recall5"] == 2 / 5
     assert m.list_scores("a1,,  , B , .", groups)["precision"] == 1  # empty items are none
 
+
 def test_f1_of_the_questions_is_what_the_paper_prints():
-    ("In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; "
-     "F1 the same.")
+    "In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; F1 the same."
     from treekit.figures.verdicts import published
+
     cells = {}
     for c in published("rdr2", "table6"):
-        if c["dataset"] == "QAMPARI" and c["value"] is not None: cells.setdefault((c["group"], c["method"]), {})[c["metric"]] = c["value"]
-    def harmonic(a, b): return 2 * a * b / (a + b)
+        if c["dataset"] == "QAMPARI" and c["value"] is not None:
+            cells.setdefault((c["group"], c["method"]), {})[c["metric"]] = c["value"]
+
+    def harmonic(a, b):
+        return 2 * a * b / (a + b)
+
     rows = [v for v in cells.values() if {"F1-5", "R-5", "Pre"} <= set(v)]
-    gaps = [harmonic(v["R-5"], v["Pre"]) - v["F1-5"] for v in rows] + [harmonic(v["REC"], v["Pre"]) - v["F1"] for v in rows]
+    gaps = [harmonic(v["R-5"], v["Pre"]) - v["F1-5"] for v in rows] + [
+        harmonic(v["REC"], v["Pre"]) - v["F1"] for v in rows
+    ]
     assert len(rows) == 17 and min(gaps) > 0.3
     rng = random.Random(0)
     for _ in range(50):
         groups = [[str(i)] for i in range(rng.randint(1, 12))]
-        some = [m.list_scores(", ".join(str(rng.randint(0, 20)) for _ in range(rng.randint(0, 9))), groups) for _ in range(20)]
+        some = [
+            m.list_scores(", ".join(str(rng.randint(0, 20)) for _ in range(rng.randint(0, 9))), groups)
+            for _ in range(20)
+        ]
         mean = {k: sum(x[k] for x in some) / 20 for k in some[0]}
         if mean["precision"]:
             assert mean["f1_5"] <= harmonic(mean["precision"], mean["recall5"]) + 1e-12
             assert mean["f1"] <= harmonic(mean["precision"], mean["recall"]) + 1e-12
 
+
 def test_claims_and_their_judges(tmp_path, capsys):
     "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
     import transformers
+
     pytest.importorskip("torch")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_judge(tmp_path / "tiny"))
     judge = m.nli_judge(str(tmp_path / "tiny"))
@@ -231,21 +323,27 @@ def test_claims_and_their_judges(tmp_path, capsys):
         assert fitted.startswith("premise: ") and ("fly" in fitted or "flies" in fitted)
     assert short._fitted(*pairs[0]) == f"premise: {pairs[0][0]} hypothesis: {pairs[0][1]}"
     assert short._fitted("Herons fly.", "long " * 99).count("long") == 99, "a claim is never cut"
-    assert m.nli_judge(str(tmp_path / "none")).name == m.WordOverlap().name and "Claim recall is judged by" in capsys.readouterr().out
-    assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == .5
+    assert (
+        m.nli_judge(str(tmp_path / "none")).name == m.WordOverlap().name
+        and "Claim recall is judged by" in capsys.readouterr().out
+    )
+    assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == 0.5
+
 
 def test_mauve_of_texts(tmp_path, capsys, monkeypatch):
     "Question and answer in one, a hundred words, nothing but what stands in them; a language model's features from a folder."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     questions, people = [f"What is {w}?" for w in WORDS], [f"{w} is one of the words, said somebody." for w in WORDS]
     assert m.mauve_of_texts(questions, people, people) == pytest.approx(1, abs=1e-6)
-    assert m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < .5
+    assert m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < 0.5
     long = ["word " * 200 + w for w in WORDS]
     longer = ["word " * 300 + "." for _ in WORDS]  # what differs comes after the hundredth word
     assert m.mauve_of_texts(questions, long, longer) == pytest.approx(1, abs=1e-6)
-    with pytest.raises(ValueError): m.mauve_of_texts(questions, people, people[1:])
+    with pytest.raises(ValueError):
+        m.mauve_of_texts(questions, people, people[1:])
     import torch, transformers
     from treekit.utils.model_files import MINILM, model_folder
+
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     config = transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)
@@ -258,51 +356,86 @@ def test_mauve_of_texts(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(fresh, "_read", None)  # all is known
     assert (fresh(["one text"])[0] == two[0]).all()
     assert m.mauve_of_texts(questions, people, people, features) == pytest.approx(1, abs=1e-6)
-    assert m.language_features(str(tmp_path / "none")).name == m.HashedWords.name and "MAUVE is judged by" in capsys.readouterr().out
+    assert (
+        m.language_features(str(tmp_path / "none")).name == m.HashedWords.name
+        and "MAUVE is judged by" in capsys.readouterr().out
+    )
+
 
 # ---- the public implementations' own values
 
-SHARED = json.loads(Path(__file__).with_name("shared_cases.json").read_text(encoding="utf-8"))  # `about` says which code gave them
+SHARED = json.loads(
+    Path(__file__).with_name("shared_cases.json").read_text(encoding="utf-8")
+)  # `about` says which code gave them
+
 
 def both(family, **ours):
     "For each shared case, our values beside those that the public code gave for it."
     assert len(SHARED[family]) >= 40
     for case in SHARED[family]:
-        for name, value in ours.items(): assert value(case) == pytest.approx(case[name], abs=1e-9), (name, case)
-    for name in ours: assert len({case[name] for case in SHARED[family]}) > 1, f"every case has the same {name}"
+        for name, value in ours.items():
+            assert value(case) == pytest.approx(case[name], abs=1e-9), (name, case)
+    for name in ours:
+        assert len({case[name] for case in SHARED[family]}) > 1, f"every case has the same {name}"
+
 
 def test_hotpotqa_official():
     "EM, F1, precision and recall of answers and of supporting facts."
     names = ("f1", "precision", "recall")
     by_token = {n: lambda c, i=i: m.token_scores(c["answer"], c["gold"])[i] for i, n in enumerate(names)}
     both("hotpotqa", em=lambda c: m.em(c["answer"], c["gold"]), **by_token)
-    def facts(c): return m.set_scores(map(tuple, c["found"]), map(tuple, c["gold"]))
+
+    def facts(c):
+        return m.set_scores(map(tuple, c["found"]), map(tuple, c["gold"]))
+
     both("supporting", **{n: lambda c, n=n: facts(c)[n] for n in ("em", *names)})
+
 
 def test_asqa_official():
     "STR-EM, its hit rate, and Disambig-F1 given what the reader found."
-    both("asqa", str_em=lambda c: m.str_em(c["text"], c["pairs"]), hit=lambda c: m.hit(c["text"], c["pairs"]),
-         disambig_f1=lambda c: m.disambig_f1(c["text"], [("?", golds) for golds in c["pairs"]], lambda questions, text: c["short"]))
+    both(
+        "asqa",
+        str_em=lambda c: m.str_em(c["text"], c["pairs"]),
+        hit=lambda c: m.hit(c["text"], c["pairs"]),
+        disambig_f1=lambda c: m.disambig_f1(
+            c["text"], [("?", golds) for golds in c["pairs"]], lambda questions, text: c["short"]
+        ),
+    )
+
 
 def test_ambigdocs_official():
-    def each(c, key): return [d[key] for d in c["documents"]]
-    both("ambigdocs", ar=lambda c: m.answer_recall(c["text"], each(c, "answer")),
-         er=lambda c: m.entity_recall(c["text"], each(c, "title"), c["entity"]))
+    def each(c, key):
+        return [d[key] for d in c["documents"]]
+
+    both(
+        "ambigdocs",
+        ar=lambda c: m.answer_recall(c["text"], each(c, "answer")),
+        er=lambda c: m.entity_recall(c["text"], each(c, "title"), c["entity"]),
+    )
+
 
 def test_alce_official():
     names = ("precision", "recall", "recall5", "f1", "f1_5")
     both("qampari", **{n: lambda c, n=n: m.list_scores(c["text"], c["groups"])[n] for n in names})
 
-def test_rouge_score_on_long_answers(): both("rouge", rouge_l=lambda c: m.rouge_l(c["text"], [c["reference"]]))
+
+def test_rouge_score_on_long_answers():
+    both("rouge", rouge_l=lambda c: m.rouge_l(c["text"], [c["reference"]]))
+
 
 # ---- statistics
 
+
 def test_bootstrap_is_close_to_scipys():
     import scipy.stats
+
     values = np.random.default_rng(0).random(200) ** 2
     mean, low, high = s.bootstrap(values, n=20_000)
-    theirs = scipy.stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=1).confidence_interval
+    theirs = scipy.stats.bootstrap(
+        (values,), np.mean, n_resamples=20_000, method="percentile", rng=1
+    ).confidence_interval
     assert mean == values.mean() and abs(low - theirs.low) < 0.003 and abs(high - theirs.high) < 0.003
+
 
 def test_bootstrap_covers():
     "Of 300 samples of right and wrong answers, about 95 % of the intervals hold the true share."
@@ -310,50 +443,82 @@ def test_bootstrap_covers():
     inside = sum(low <= 0.4 <= high for _ in range(300) for _, low, high in [s.bootstrap(rng.random(100) < 0.4, n=400)])
     assert 0.90 < inside / 300 < 0.99
 
+
 def test_paired_test_is_close_to_scipys():
     import scipy.stats
+
     rng = np.random.default_rng(3)
     for shift in (0, 0.03, 0.1):
-        a = rng.random(80); b = a + shift + 0.2 * rng.standard_normal(80)
-        def difference(x, y, axis): return np.mean(y - x, axis=axis)
+        a = rng.random(80)
+        b = a + shift + 0.2 * rng.standard_normal(80)
+
+        def difference(x, y, axis):
+            return np.mean(y - x, axis=axis)
+
         how = dict(permutation_type="samples", vectorized=True, n_resamples=20_000, rng=1)
         theirs = scipy.stats.permutation_test((a, b), difference, **how).pvalue
         mine = s.paired_test(a, b)
-        assert abs(mine.p - theirs) < 0.02 and mine.difference == pytest.approx((b - a).mean()) and mine.low < mine.difference < mine.high
+        assert (
+            abs(mine.p - theirs) < 0.02
+            and mine.difference == pytest.approx((b - a).mean())
+            and mine.low < mine.difference < mine.high
+        )
+
 
 def test_paired_test_is_exact_on_few_differences():
     import scipy.stats
+
     a, b = [0, 0, 0, 1, 0, 1, 0], [1, 1, 1, 0, 1, 1, 1]
-    def difference(x, y): return np.mean(np.subtract(y, x))
+
+    def difference(x, y):
+        return np.mean(np.subtract(y, x))
+
     theirs = scipy.stats.permutation_test((a, b), difference, permutation_type="samples", n_resamples=np.inf).pvalue
     assert s.paired_test(a, b).p == pytest.approx(theirs)
-    with pytest.raises(ValueError, match="different numbers"): s.paired_test([1], [1, 2])
+    with pytest.raises(ValueError, match="different numbers"):
+        s.paired_test([1], [1, 2])
+
 
 def test_fleiss_kappa_on_a_published_example():
     "Fleiss (1971) in the form that encyclopaedias print: ten items, fourteen annotators, five categories."
-    table = [[0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
-             [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7]]
+    table = [
+        [0, 0, 0, 0, 14],
+        [0, 2, 6, 4, 2],
+        [0, 0, 3, 5, 6],
+        [0, 3, 9, 2, 0],
+        [2, 2, 8, 1, 1],
+        [7, 7, 0, 0, 0],
+        [3, 2, 6, 3, 0],
+        [2, 5, 3, 2, 2],
+        [6, 5, 2, 1, 0],
+        [0, 2, 2, 3, 7],
+    ]
     found = s.fleiss_kappa([[j for j, count in enumerate(row) for _ in range(count)] for row in table])
     assert (round(found.kappa, 3), round(found.observed, 3), round(found.expected, 3)) == (0.210, 0.378, 0.213)
     irr = pytest.importorskip("statsmodels.stats.inter_rater")
     assert found.kappa == pytest.approx(irr.fleiss_kappa(np.array(table)))
 
+
 def test_correlations():
     rng = np.random.default_rng(4)
-    x = rng.random(50); y = x + rng.random(50)
+    x = rng.random(50)
+    y = x + rng.random(50)
     assert s.pearson(x, y)[0] == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert s.spearman(x, y)[0] == pytest.approx(np.corrcoef(np.argsort(np.argsort(x)), np.argsort(np.argsort(y)))[0, 1])
     assert math.isnan(s.pearson([1, 1, 1], [1, 2, 3])[0])
-    with pytest.raises(ValueError): s.spearman([1, 2], [1, 2, 3])
+    with pytest.raises(ValueError):
+        s.spearman([1, 2], [1, 2, 3])
+
 
 def test_frontier_area_by_fine_integration():
     "The area under the frontier of two coins, integrated from the formula in another way."
-    p, q, c = np.array([.8, .2]), np.array([.4, .6]), 5
+    p, q, c = np.array([0.8, 0.2]), np.array([0.4, 0.6]), 5
     w = np.linspace(1e-9, 1 - 1e-9, 200_001)
     r = w[:, None] * p + (1 - w[:, None]) * q
     x, y = (np.exp(-c * (h * np.log(h / r)).sum(axis=1)) for h in (q, p))
     area = np.trapezoid(np.r_[1, y[np.argsort(x)], 0], np.r_[0, np.sort(x), 1])
     assert s.frontier_area(p, q) == pytest.approx(area, abs=0.01)
+
 
 def test_mauve_against_its_authors_package():
     package = pytest.importorskip("mauve")
@@ -362,15 +527,18 @@ def test_mauve_against_its_authors_package():
     theirs = package.compute_mauve(p_features=p, q_features=q, num_buckets=30, verbose=False).mauve
     assert abs(s.mauve(p, q, clusters=30) - theirs) < 0.1
 
+
 def test_mauve_falls_with_distance():
     rng = np.random.default_rng(6)
     p = rng.standard_normal((200, 8))
     values = [s.mauve(p, rng.standard_normal((200, 8)) + shift) for shift in (0, 1, 2, 4)]
     assert values == sorted(values, reverse=True) and all(0 <= v <= 1 for v in values)
-    with pytest.raises(ValueError): s.mauve(p, p[:, :3])
+    with pytest.raises(ValueError):
+        s.mauve(p, p[:, :3])
 
 
 def test_an_alias_counts_only_where_the_metric_says_so():
     q = Question("1", "musique", "Who founded it?", ("Ada Roth", "A. Roth"))
     assert metrics.METRICS["COVER-EM"]("A. Roth", q) == 0 and metrics.METRICS["COVER-EM (aliases)"]("A. Roth", q) == 1
-    with pytest.raises(short.NotApplicable): metrics.METRICS["COVER-EM"]("A. Roth", Question("1", "musique", "Who?"))
+    with pytest.raises(short.NotApplicable):
+        metrics.METRICS["COVER-EM"]("A. Roth", Question("1", "musique", "Who?"))

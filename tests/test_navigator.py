@@ -1,4 +1,5 @@
 "SEARCH-R's navigator: its data, its measures, a chain of all stages at a size of seconds, and the model in the method's place."
+
 import asyncio, json, random, re
 from dataclasses import replace
 
@@ -12,11 +13,44 @@ from treekit.experiments.resources import load
 from treekit.training.sft import Recipe
 from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Context
-from treekit.papers.searchr.training import PRESETS, STAGES, TrainedNavigator, example, examples, sound, stage, tiny_pairs, train_navigator
+from treekit.papers.searchr.training import (
+    PRESETS,
+    STAGES,
+    TrainedNavigator,
+    example,
+    examples,
+    sound,
+    stage,
+    tiny_pairs,
+    train_navigator,
+)
 from treekit.papers.searchr.training_data import (
-    COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings)
+    COUNTS,
+    MEASURES,
+    Pair,
+    collected,
+    gold,
+    path_measures,
+    parted,
+    path_em,
+    path_f1,
+    slotted,
+    well_formed,
+    wordings,
+)
 from treekit.training.path_tagging import (
-    FRAME, SHOWN_WORDS, disguise, known_words, path_marks, path_of_marks, question_words, quoted_share, reply_of, restored, shown_words)
+    FRAME,
+    SHOWN_WORDS,
+    disguise,
+    known_words,
+    path_marks,
+    path_of_marks,
+    question_words,
+    quoted_share,
+    reply_of,
+    restored,
+    shown_words,
+)
 from treekit.synthetic.wording import wording
 from treekit.models.extractive.client import ExtractiveClient
 from treekit.baselines.subquestions import NAVIGATE
@@ -36,12 +70,18 @@ PATH = ("Where did Ada Roth die?", "What is the population of this place?")
 
 class Scripted:
     "Replies to the generator's prompt as they are given; the offline reader for all else. It counts its calls."
+
     endpoint = "script"
-    def __init__(self, *replies): self.replies, self.model, self.calls = list(replies), "script", 0
+
+    def __init__(self, *replies):
+        self.replies, self.model, self.calls = list(replies), "script", 0
+
     async def complete(self, request):
         self.calls += 1
-        if request.prompt.task != "generate_paths": return await ExtractiveClient().complete(request)
-        if isinstance(said := self.replies.pop(0), Exception): raise said
+        if request.prompt.task != "generate_paths":
+            return await ExtractiveClient().complete(request)
+        if isinstance(said := self.replies.pop(0), Exception):
+            raise said
         return [Completion(said)]
 
 
@@ -54,7 +94,9 @@ def test_paths_are_followed_to_their_answers():
     pairs, counts = made([json.dumps([PATH, [ASKED.question]])], [ASKED])
     assert [p.id for p in pairs] == ["q1/1", "q1/2"] and [p.path for p in pairs] == [PATH, (ASKED.question,)]
     assert pairs[0].answer.rstrip(".") == "41,200" and pairs[0].right and pairs[0].f1 == 1.0 and pairs[0].asked == "q1"
-    assert counts == dict(questions=1, failed=0, unread=0, single=0, odd=0, changed=0, paths=2, right=sum(p.right for p in pairs))
+    assert counts == dict(
+        questions=1, failed=0, unread=0, single=0, odd=0, changed=0, paths=2, right=sum(p.right for p in pairs)
+    )
     assert counts.keys() == COUNTS.keys()
 
 
@@ -85,10 +127,17 @@ def pairs_of(n):
     "Pairs of two kinds of question: the whole path is right, the question as it is isn't."
     out, places = [], ("city", "town", "village")
     for k in range(n):
-        asked, place, name = ("Who is the mayor", "What is the population")[k % 2], places[k % 3], f"Name{'abcdefgh'[k % 8]}"
+        asked, place, name = (
+            ("Who is the mayor", "What is the population")[k % 2],
+            places[k % 3],
+            f"Name{'abcdefgh'[k % 8]}",
+        )
         question = f"{asked} of the {place} where {name} Roth died?"
         whole = f"In which {place} did {name} Roth die?", f"{asked} of this {place}?"
-        out += [Pair(f"q{k}/1", question, whole, "x", 1.0, True), Pair(f"q{k}/2", question, (question,), "y", 0.0, False)]
+        out += [
+            Pair(f"q{k}/1", question, whole, "x", 1.0, True),
+            Pair(f"q{k}/2", question, (question,), "y", 0.0, False),
+        ]
     return out
 
 
@@ -100,13 +149,18 @@ def test_the_parts_keep_questions_apart():
     assert {p.id for p in parts.as_much} == {p.id for p in parts.sft} | {p.id for p in parts.ppo if p.right}
     assert len(parts.as_much) == len({p.id for p in parts.as_much})
     assert parted(pairs, 5, seed=1) == parts != parted(pairs, 5, seed=2)
-    with pytest.raises(UsageError, match="0 of them right"): parted([p for p in pairs if not p.right])
+    with pytest.raises(UsageError, match="0 of them right"):
+        parted([p for p in pairs if not p.right])
 
 
 def test_gold_measures_itself_as_gold():
     for q in load("musique", "synthetic", "train", 60):
         steps = [s.question for s in q.decomposition]
-        assert path_f1(slotted(gold(q)), steps) > .9 and path_f1([], steps) == 0 and all(w in wordings(s) for s in steps for w in [s])
+        assert (
+            path_f1(slotted(gold(q)), steps) > 0.9
+            and path_f1([], steps) == 0
+            and all(w in wordings(s) for s in steps for w in [s])
+        )
         assert path_em(slotted(gold(q)[:-1]), steps) == 0
 
 
@@ -134,9 +188,10 @@ def test_steps_match_one_to_one_and_in_order():
 def test_well_formed_replies(reply, fit):
     assert bool(well_formed(reply)) == fit
     assert sound(lambda prompts, said: [0.7] * len(said))([("q", "?")], [reply]) == [0.7 if fit else 0.0]
-    assert path_measures([replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))], [reply])[
-        "JSON"
-    ] == [float(fit)]
+    assert path_measures(
+        [replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))],
+        [reply],
+    )["JSON"] == [float(fit)]
 
 
 @pytest.mark.parametrize(
@@ -151,9 +206,11 @@ def test_well_formed_replies(reply, fit):
 )
 def test_words_and_names_come_back(question):
     here = question_words(question)
-    assert re.sub(r"\s", "", "".join(question[w.start:w.end] for w in here)) == re.sub(r"\s|\?$", "", question)
-    assert len(shown_words(question).split()) == SHOWN_WORDS and not any(w.word in shown_words(question) for w in here if w.name)
-    assert path_of_marks("<o>" * len(here), question) == [question[:1].upper() + question[1:here[-1].end] + "?"]
+    assert re.sub(r"\s", "", "".join(question[w.start : w.end] for w in here)) == re.sub(r"\s|\?$", "", question)
+    assert len(shown_words(question).split()) == SHOWN_WORDS and not any(
+        w.word in shown_words(question) for w in here if w.name
+    )
+    assert path_of_marks("<o>" * len(here), question) == [question[:1].upper() + question[1 : here[-1].end] + "?"]
     names = dict.fromkeys(w.word for w in here if w.name)
     said = reply_of(question, [f"Who is {name}, and when?" for name in names] + ["<99>"])
     assert not any(f" {name}," in said for name in names)
@@ -161,8 +218,8 @@ def test_words_and_names_come_back(question):
 
 
 def test_a_path_is_marked():
-    question = "Where is the label behind A \"Goose\" for Tarn based?"
-    path = ["What is the label behind A \"Goose\" for Tarn?", "Where is this label based?"]
+    question = 'Where is the label behind A "Goose" for Tarn based?'
+    path = ['What is the label behind A "Goose" for Tarn?', "Where is this label based?"]
     said = path_marks(question, path)
     assert said.count("<") == len(question_words(question)) and said.count("what") == said.count("end1") == 1
     assert json.loads(restored(said, question)) == path
@@ -170,16 +227,25 @@ def test_a_path_is_marked():
     assert quoted_share(question, (question,)) == 0 and set(path_marks(question, (question,)).split(">")) == {"<o", ""}
 
 
-@pytest.mark.parametrize("marks, path", [
-    ("<o><o><who><o><o><who><o><end2><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),
-    ("<o><o><who><o><o><who><o><end1><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),
-    ("<o><o><o><o><o><who><o><end3><o>", ["Who is the author Ada Roth?", "Where did the son of #1 die?"]),
-    ("<o><end1><o><o><o><o><o><o><o>", ["Where did the son of the author Ada Roth die?"]),
-    ("<o><o><o><o><o><o><o><o><who>", ["Who is die?", "Where did the son of the author Ada Roth #1?"]),
-    ("<o><o><o><o><o><o><o><o>", None),
-    ("<o><o><o><o><o><o><o><o><o><o>", None),
-    ("<o><o><o><o> <o><o><o><o><o>", None),
-])
+@pytest.mark.parametrize(
+    "marks, path",
+    [
+        (
+            "<o><o><who><o><o><who><o><end2><o>",
+            ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"],
+        ),
+        (
+            "<o><o><who><o><o><who><o><end1><o>",
+            ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"],
+        ),
+        ("<o><o><o><o><o><who><o><end3><o>", ["Who is the author Ada Roth?", "Where did the son of #1 die?"]),
+        ("<o><end1><o><o><o><o><o><o><o>", ["Where did the son of the author Ada Roth die?"]),
+        ("<o><o><o><o><o><o><o><o><who>", ["Who is die?", "Where did the son of the author Ada Roth #1?"]),
+        ("<o><o><o><o><o><o><o><o>", None),
+        ("<o><o><o><o><o><o><o><o><o><o>", None),
+        ("<o><o><o><o> <o><o><o><o><o>", None),
+    ],
+)
 def test_marks_that_dont_match(marks, path):
     "What is left open ends where something ends last; what is closed too often closes nothing; each word has one mark."
     question = "Where did the son of the author Ada Roth die?"
@@ -187,11 +253,17 @@ def test_marks_that_dont_match(marks, path):
 
 
 def test_disguises_say_the_same():
-    def of(name): return f"Who led the city where {name} died?", (f"What is the city where {name} died?", "Who led this city?")
+    def of(name):
+        return f"Who led the city where {name} died?", (f"What is the city where {name} died?", "Who led this city?")
+
     pairs = [Pair(f"q{k}/1", *of(f"Name{'abcd'[k]} Roth"), "x", 1.0, True) for k in range(4)]
     tiny = replace(PRESETS["tiny"], disguised=5)
     made = examples(pairs, tiny)
-    assert len(made) == 24 and made[0] == example(pairs[0], tiny) and made == examples(pairs, tiny) != examples(pairs, tiny, seed=1)
+    assert (
+        len(made) == 24
+        and made[0] == example(pairs[0], tiny)
+        and made == examples(pairs, tiny) != examples(pairs, tiny, seed=1)
+    )
     for e in made:
         words = e.prompt.split()
         assert len(words) == SHOWN_WORDS and e.target.count("<") == len(words) - words.count("<fill>")
@@ -208,8 +280,15 @@ def test_nothing_is_learned_from_held_out_wordings():
     pairs, _ = tiny_pairs()
     texts = {text for pair in pairs for text in (pair.question, *pair.path)}
     words = {p.word for text in texts for p in question_words(text) if not p.name and p.word.isalpha()}
-    held = {w.lower() for forms in wording("en").ask.values() for key, ts in forms.items() if key != "label" for t in ts if t.held_out
-            for w in re.findall(r"[A-Za-z]+", re.sub(r"\{[^}]*\}", "", t.text))}
+    held = {
+        w.lower()
+        for forms in wording("en").ask.values()
+        for key, ts in forms.items()
+        if key != "label"
+        for t in ts
+        if t.held_out
+        for w in re.findall(r"[A-Za-z]+", re.sub(r"\{[^}]*\}", "", t.text))
+    }
     only = held - known_words() - FRAME
     assert len(only) > 60 and not words & only
 
@@ -230,7 +309,12 @@ def chain(tmp_path_factory):
     pairs = pairs_of(24)
     logs = {
         until: train_navigator(
-            pairs, folder, "tiny", until=until, follow=lambda tried: [float(len(path) == 2) for _, path in tried], **changes
+            pairs,
+            folder,
+            "tiny",
+            until=until,
+            follow=lambda tried: [float(len(path) == 2) for _, path in tried],
+            **changes,
         )
         for until in ("after PPO", "SFT on as much")
     }
@@ -267,7 +351,8 @@ def test_all_stages_train_with_adapters(chain, tmp_path):
         ppo=PPO(**lora, rollouts=6, passes=1, max_new=8),
         max_new=8,
     )
-    for name in STAGES: assert stage(name, pairs[:24], tmp_path, p)["folder"]
+    for name in STAGES:
+        assert stage(name, pairs[:24], tmp_path, p)["folder"]
     assert not (tmp_path / "base").exists()
     assert (tmp_path / "ppo" / "model" / "adapter_config.json").exists()
     assert (tmp_path / "as-much" / "model" / "adapter_config.json").exists()
@@ -277,7 +362,8 @@ def test_all_stages_train_with_adapters(chain, tmp_path):
 @pytest.mark.long
 def test_a_stage_that_is_there_is_not_trained_again(chain, monkeypatch):
     pairs, folder, preset, logs = chain
-    for trains in ("train", "train_reward", "ppo"): monkeypatch.setattr(navigator, trains, None)
+    for trains in ("train", "train_reward", "ppo"):
+        monkeypatch.setattr(navigator, trains, None)
     assert stage("after PPO", pairs, folder, preset) == logs["after PPO"]["after PPO"]
 
 
@@ -311,7 +397,10 @@ def test_it_takes_questions_apart(chain):
     assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
     trained = Context(ExtractiveClient(), SHELF, navigator=chat)
     said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
-    assert [n.kind for n in said.trace.nodes][:2] == ["question", "path"]  # whatever it wrote, there is a path, and an answer
+    assert [n.kind for n in said.trace.nodes][:2] == [
+        "question",
+        "path",
+    ]  # whatever it wrote, there is a path, and an answer
     assert said.answer
 
 
@@ -329,9 +418,12 @@ def test_examples_of_the_presets():
 
 @pytest.mark.long
 def test_wrong_names_are_told(chain, tmp_path):
-    with pytest.raises(UsageError, match="stage"): stage("after RLHF", [], ".", PRESETS["tiny"])
-    with pytest.raises(UsageError, match="preset"): TrainedNavigator(".", "7B")
-    with pytest.raises(UsageError): train_navigator([], ".", "9B")
+    with pytest.raises(UsageError, match="stage"):
+        stage("after RLHF", [], ".", PRESETS["tiny"])
+    with pytest.raises(UsageError, match="preset"):
+        TrainedNavigator(".", "7B")
+    with pytest.raises(UsageError):
+        train_navigator([], ".", "9B")
     with pytest.raises(UsageError, match="give `follow`"):
         stage(
             "reward model",

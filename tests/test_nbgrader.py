@@ -1,6 +1,7 @@
 """The export for nbgrader: the same points in both graders, by nbgrader's own commands where it is installed.
 
 NBGRADER=DIR names the environment with nbgrader; default: the one on the PATH."""
+
 import csv, io, json, os, shutil, subprocess, sys
 from pathlib import Path
 
@@ -23,12 +24,18 @@ LIMITS = Limits(cell=60, call=20, submission=600)
 
 def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
     "Prints nothing, even if the submission does; an error is a wrong answer and not an error of the cell."
-    calls = json.dumps([dict(fn="f", args=[2], value=4, criterion="a", weight=1, tolerance=0),
-                        dict(fn="f", args=["x"], value="xx", criterion="b", weight=1, tolerance=0)])
+    calls = json.dumps(
+        [
+            dict(fn="f", args=[2], value=4, criterion="a", weight=1, tolerance=0),
+            dict(fn="f", args=["x"], value="xx", criterion="b", weight=1, tolerance=0),
+        ]
+    )
+
     def f(x):
         print("out")
         print("err", file=sys.stderr)
         return 2 * x if isinstance(x, int) else 1 / 0
+
     assert hidden_test_points(dict(f=lambda x: 2 * x), 3.0, calls) == 3.0 and hidden_test_points({}, 3.0, calls) == 0.0
     assert hidden_test_points(dict(f=f), 3.0, calls) == 1.5
 
@@ -36,10 +43,13 @@ def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
 def test_a_function_that_never_ends_has_a_limit_for_all_calls():
     calls = json.dumps([dict(fn="f", args=[n], value=n, criterion=f"{n}", weight=1, tolerance=0) for n in range(50)])
     called = []
+
     def f(n):
         called.append(n)
-        while n: pass
+        while n:
+            pass
         return n
+
     assert hidden_test_points(dict(f=f), 5.0, calls, 0.1, 0.3) == 0.1 and len(called) < 50
 
 
@@ -60,43 +70,79 @@ def test_an_export_whose_points_would_differ_is_refused(tmp_path):
     nb = source()
     nb["cells"].append(cell("def twice(number): return 0 * number"))
     c = course(tmp_path, made=nb)
-    with pytest.raises(UsageError, match="nbgrader would give"): export_nbgrader(c, A, tmp_path / "nbgrader")
+    with pytest.raises(UsageError, match="nbgrader would give"):
+        export_nbgrader(c, A, tmp_path / "nbgrader")
     assert not (tmp_path / "nbgrader").exists()
 
 
 def test_the_keys_of_an_argument_keep_their_order(tmp_path):
     "A solution that forgets to sort had all points from nbgrader, whose arguments were sorted."
-    nb = notebook(cell('def f(x):\n    "Names in order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
-                       grade_id="f", solution=True),
-                  cell("### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, dict(b=1, a=2), criterion='a')\n"
-                       "### END HIDDEN TESTS\nassert f({}) == []", grade_id="f-tests", grade=True, locked=True, points=1))
+    nb = notebook(
+        cell(
+            'def f(x):\n    "Names in order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
+            grade_id="f",
+            solution=True,
+        ),
+        cell(
+            "### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, dict(b=1, a=2), criterion='a')\n"
+            "### END HIDDEN TESTS\nassert f({}) == []",
+            grade_id="f-tests",
+            grade=True,
+            locked=True,
+            points=1,
+        ),
+    )
     made = read_notebook(export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")[-1])
     assert nbgrader_points(made, {"f": "def f(x): return sorted(x)"}, tmp_path) == {"f-tests": 1.0}
     assert nbgrader_points(made, {"f": "def f(x): return list(x)"}, tmp_path) == {"f-tests": 0.0}
 
 
 def test_a_solution_that_loses_points_is_refused(tmp_path):
-    nb = notebook(cell('n = 0\ndef f(x):\n    "x and a number."\n    ### BEGIN SOLUTION\n    global n\n    n += 1\n'
-                       "    return [x, n]\n    ### END SOLUTION", grade_id="f", solution=True),
-                  cell("### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, 1, criterion='a')\n"
-                       "### END HIDDEN TESTS\nassert f(0)", grade_id="f-tests", grade=True, locked=True, points=1))
+    nb = notebook(
+        cell(
+            'n = 0\ndef f(x):\n    "x and a number."\n    ### BEGIN SOLUTION\n    global n\n    n += 1\n'
+            "    return [x, n]\n    ### END SOLUTION",
+            grade_id="f",
+            solution=True,
+        ),
+        cell(
+            "### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, 1, criterion='a')\n"
+            "### END HIDDEN TESTS\nassert f(0)",
+            grade_id="f-tests",
+            grade=True,
+            locked=True,
+            points=1,
+        ),
+    )
     with pytest.raises(UsageError, match="loses points: f-tests|nbgrader would give"):
         export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")
 
 
 def nbgrader(folder, *words):
     "Run one of nbgrader's commands in its course's folder."
-    program = shutil.which("nbgrader", path=os.pathsep.join([*([f"{os.environ['NBGRADER']}/bin"] if "NBGRADER" in os.environ else []),
-                                                             os.environ["PATH"]]))
-    if not program: pytest.skip("nbgrader isn't installed: pip install nbgrader in an environment, and NBGRADER=DIR")
+    program = shutil.which(
+        "nbgrader",
+        path=os.pathsep.join(
+            [*([f"{os.environ['NBGRADER']}/bin"] if "NBGRADER" in os.environ else []), os.environ["PATH"]]
+        ),
+    )
+    if not program:
+        pytest.skip("nbgrader isn't installed: pip install nbgrader in an environment, and NBGRADER=DIR")
     kernels = folder / "jupyter"
     spec = kernels / "kernels" / "python3"
     spec.mkdir(parents=True, exist_ok=True)  # its kernel is the kit's Python
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     (spec / "kernel.json").write_text(json.dumps(dict(argv=argv, display_name="Python 3", language="python")))
-    own = dict(JUPYTER_PATH=str(kernels), JUPYTER_DATA_DIR=str(kernels), JUPYTER_CONFIG_DIR=str(kernels), JUPYTER_RUNTIME_DIR=str(kernels),
-               IPYTHONDIR=str(kernels), PYTHONPATH="", HOME=str(folder),
-               PATH=os.pathsep.join([str(Path(program).parent), os.environ["PATH"]]))  # nbgrader runs alembic
+    own = dict(
+        JUPYTER_PATH=str(kernels),
+        JUPYTER_DATA_DIR=str(kernels),
+        JUPYTER_CONFIG_DIR=str(kernels),
+        JUPYTER_RUNTIME_DIR=str(kernels),
+        IPYTHONDIR=str(kernels),
+        PYTHONPATH="",
+        HOME=str(folder),
+        PATH=os.pathsep.join([str(Path(program).parent), os.environ["PATH"]]),
+    )  # nbgrader runs alembic
     done = subprocess.run([program, *words], cwd=folder, env=os.environ | own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     return done
@@ -104,8 +150,10 @@ def nbgrader(folder, *words):
 
 def their_points(folder, assignment, submissions):
     "Points by nbgrader: student -> {exercise: points}; feedback is generated, too."
-    (folder / "nbgrader_config.py").write_text("c = get_config()\nc.CourseDirectory.course_id = 'c'\nc.ExecutePreprocessor.timeout = 300\n"
-                                               "c.ExportApp.plugin_class = 'nbgrader.plugins.export.CsvExportPlugin'\n")
+    (folder / "nbgrader_config.py").write_text(
+        "c = get_config()\nc.CourseDirectory.course_id = 'c'\nc.ExecutePreprocessor.timeout = 300\n"
+        "c.ExportApp.plugin_class = 'nbgrader.plugins.export.CsvExportPlugin'\n"
+    )
     nbgrader(folder, "generate_assignment", assignment)
     released = read_notebook(folder / "release" / assignment / f"{assignment}.ipynb")
     assert "hidden_test_points" not in json.dumps(released) and "SOLUTION" not in json.dumps(released)
@@ -114,7 +162,8 @@ def their_points(folder, assignment, submissions):
         shutil.copytree(folder / "release" / assignment, target)
         nb = json.loads((target / f"{assignment}.ipynb").read_text())
         for k in nb["cells"]:
-            if (name := marks(k).get("grade_id")) in bodies: k["source"] = bodies[name]
+            if (name := marks(k).get("grade_id")) in bodies:
+                k["source"] = bodies[name]
         (target / f"{assignment}.ipynb").write_text(json.dumps(nb))
     nbgrader(folder, "autograde", assignment)
     nbgrader(folder, "generate_feedback", assignment)
@@ -124,14 +173,19 @@ def their_points(folder, assignment, submissions):
         nb = json.loads((folder / "autograded" / student / assignment / f"{assignment}.ipynb").read_text())
         for k in nb["cells"]:
             m = marks(k)
-            if not (m.get("grade") and k["cell_type"] == "code"): continue
+            if not (m.get("grade") and k["cell_type"] == "code"):
+                continue
             values = [o["data"]["text/plain"] for o in k["outputs"] if o["output_type"] == "execute_result"]
             other = [o for o in k["outputs"] if o["output_type"] in ("error", "stream")]
             assert len(values) == 1 and not other, (m["grade_id"], k["outputs"])
             found.setdefault(student, {})[m["grade_id"]] = float("".join(values[0]))
     nbgrader(folder, "export")
-    total = {row["student_id"]: float(row["score"]) for row in csv.DictReader(io.StringIO((folder / "grades.csv").read_text()))}
-    for student, exercises in found.items(): assert total[student] == pytest.approx(sum(exercises.values())), "nbgrader's own total"
+    total = {
+        row["student_id"]: float(row["score"])
+        for row in csv.DictReader(io.StringIO((folder / "grades.csv").read_text()))
+    }
+    for student, exercises in found.items():
+        assert total[student] == pytest.approx(sum(exercises.values())), "nbgrader's own total"
     return found
 
 
@@ -143,7 +197,8 @@ def our_points(c, assignment, submissions):
     for student, bodies in submissions.items():
         nb = json.loads(files[f"{assignment}.ipynb"])
         for k in nb["cells"]:
-            if (name := marks(k).get("grade_id")) in bodies: k["source"] = bodies[name]
+            if (name := marks(k).get("grade_id")) in bodies:
+                k["source"] = bodies[name]
         grade = graded(json.dumps(nb).encode(), handed, key, accompanying, WALL, LIMITS)
         found[student] = {e["id"]: e["points"] for e in grade["exercises"] if not e["by_hand"]}
     return found

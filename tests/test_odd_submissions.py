@@ -1,4 +1,5 @@
 "One submission never stops the class, and no text from a student's process reaches the feedback."
+
 import json
 
 import pytest
@@ -30,11 +31,13 @@ def class_of_three(released, tmp_path):
     return copy_of(released, tmp_path)
 
 
-def grade(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
+def grade(c, **more):
+    return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
 
 
 NESTED = "x"
-for _ in range(400): NESTED = [NESTED]
+for _ in range(400):
+    NESTED = [NESTED]
 ODD = {  # name -> cells in front; a cell that isn't a text is put into the notebook as it is
     "a lone surrogate in an error": ["raise ValueError('\\ud800')"],
     "a lone surrogate in a cell": ["x = '\ud800'"],
@@ -51,7 +54,9 @@ ODD = {  # name -> cells in front; a cell that isn't a text is put into the note
     "recursion": ["def f(): return f()\nf()"],
     "a null byte": ["x = '\0'"],
     "not a number": ["def tally(x): return float('nan')\ndef twice(x): return float('inf')"],
-    "binary on every pipe": ["import os\nfor fd in range(3, 30):\n    try: os.write(fd, bytes(range(256)) * 40)\n    except OSError: pass"],
+    "binary on every pipe": [
+        "import os\nfor fd in range(3, 30):\n    try: os.write(fd, bytes(range(256)) * 40)\n    except OSError: pass"
+    ],
     "an exit": ["import os\nos._exit(7)"],
 }
 
@@ -59,14 +64,16 @@ ODD = {  # name -> cells in front; a cell that isn't a text is put into the note
 @pytest.mark.parametrize("name", [n if "surrogate" in n else pytest.param(n, marks=pytest.mark.long) for n in ODD])
 def test_one_submission_never_stops_the_rest(class_of_three, name):
     c = class_of_three
-    for s in ("ada", "bob"): hand_in(c, s, **RIGHT)
+    for s in ("ada", "bob"):
+        hand_in(c, s, **RIGHT)
     nb = hand_in(c, "eve")
     nb["cells"] = [k if isinstance(k, dict) else cell(k) for k in ODD[name]] + nb["cells"]
     nb["cells"][-1]["source"] = "an answer with a lone surrogate: \ud800"
     take_in(c, A, "eve", json.dumps(nb).encode(), 2e9)
     found = grade(c)
     assert set(found) == {"ada", "bob", "eve"} and grade(c) == {}
-    for s in ("ada", "bob"): assert points(found[s]) == {"tally-tests": 3, "twice-tests": 2, "text": None}
+    for s in ("ada", "bob"):
+        assert points(found[s]) == {"tally-tests": 3, "twice-tests": 2, "text": None}
     assert sum(p or 0 for p in points(found["eve"]).values()) == 0
     assert len(write_feedback(c, A, "Counting")) == 3 and export_csv(c, A).count("\n") == 4
     assert class_view(c, A)["handed_in"] == 3 and [r["state"] for r in status_rows(c, A)] == ["graded"] * 3
@@ -84,19 +91,26 @@ def test_much_output_is_let_go(class_of_three):
 def test_one_odd_cell_costs_only_itself(class_of_three, body):
     hand_in(class_of_three, "ada", extra=[body], **RIGHT)
     found = grade(class_of_three)
-    assert points(found["ada"]) == {"tally-tests": 3, "twice-tests": 2, "text": None} and len(found["ada"]["errors"]) == 1
+    assert (
+        points(found["ada"]) == {"tally-tests": 3, "twice-tests": 2, "text": None} and len(found["ada"]["errors"]) == 1
+    )
 
 
 def test_a_fault_of_the_grader_is_one_line_for_one_student(class_of_three, monkeypatch):
     "Also at the next run: the others are graded, the command says whose submission failed and why."
     c, real = class_of_three, grading.graded
-    for s in c.students(): hand_in(c, s, extra=[f"# {s}"], **RIGHT)
+    for s in c.students():
+        hand_in(c, s, extra=[f"# {s}"], **RIGHT)
+
     def broken(submitted, *more):
-        if b"# eve" in submitted: raise RuntimeError("a fault\nof \ud800 two lines")
+        if b"# eve" in submitted:
+            raise RuntimeError("a fault\nof \ud800 two lines")
         return real(submitted, *more)
+
     monkeypatch.setattr(grading, "graded", broken)
     for _ in range(2):
-        with pytest.raises(UsageError) as e: grade(c)
+        with pytest.raises(UsageError) as e:
+            grade(c)
         assert "eve" in str(e.value) and "RuntimeError" in str(e.value) and "\n" not in str(e.value)
         str(e.value).encode()
     assert [points(c.record("grades", A, s)).get("tally-tests") for s in ("ada", "bob")] == [3, 3]
@@ -129,7 +143,9 @@ raise RuntimeError("LEAK of an error")
 """
 
 
-@pytest.mark.parametrize("attack", [FORGE, CELLS, "raise RuntimeError('LEAK')", "def f(:  # LEAK", "raise SyntaxError('LEAK')"])
+@pytest.mark.parametrize(
+    "attack", [FORGE, CELLS, "raise RuntimeError('LEAK')", "def f(:  # LEAK", "raise SyntaxError('LEAK')"]
+)
 def test_no_text_from_the_process_reaches_feedback(class_of_three, attack):
     c = class_of_three
     hand_in(c, "eve", extra=[attack], tally="pass", twice="pass")
@@ -142,13 +158,20 @@ def test_no_text_from_the_process_reaches_feedback(class_of_three, attack):
 def test_what_a_reply_can_carry_is_one_word_of_a_short_list(class_of_three):
     "A student who answers each call with an error of their choice tells less than a byte for each criterion."
     from treekit.classroom.worker import ERROR_NAMES
+
     assert len(ERROR_NAMES) < 40
     names = ["KeyError", "IndexError", "TypeError", "OSError", "ValueError", "NameError"]
-    hand_in(class_of_three, "eve", tally=f"names = {names}\ndef tally(x):\n    import builtins\n"
-            "    raise getattr(builtins, names[sum(map(ord, x)) % 6])", twice="def twice(x): raise ConnectionResetError")
+    hand_in(
+        class_of_three,
+        "eve",
+        tally=f"names = {names}\ndef tally(x):\n    import builtins\n"
+        "    raise getattr(builtins, names[sum(map(ord, x)) % 6])",
+        twice="def twice(x): raise ConnectionResetError",
+    )
     found = grade(class_of_three)["eve"]
     for e in found["exercises"]:
-        for k in e["criteria"]: assert "," not in k["why"] and (k["why"] in ERROR_NAMES or k["why"] == "an error of your own"), k
+        for k in e["criteria"]:
+            assert "," not in k["why"] and (k["why"] in ERROR_NAMES or k["why"] == "an error of your own"), k
 
 
 def test_a_cells_error_says_its_kind_and_line(class_of_three):
@@ -165,16 +188,19 @@ def test_other_users_read_neither_submissions_nor_feedback(class_of_three):
     hand_in(c, "ada")
     grade(c)
     [page] = write_feedback(c, A, "Counting")
-    for top in ("submitted", "feedback", "private"): assert (c.folder / top).stat().st_mode & 0o077 == 0, top
+    for top in ("submitted", "feedback", "private"):
+        assert (c.folder / top).stat().st_mode & 0o077 == 0, top
     assert page.stat().st_mode & 0o077 == 0 and (c.attempts(A, "ada")[0] / f"{A}.ipynb").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("said", ["three", "-5", "nan", "inf", "1,5"])
 def test_points_that_are_none_are_refused_in_a_line(class_of_three, said):
     from treekit.classroom.feedback import points_by_hand
+
     path = class_of_three.private("by_hand", f"{A}.csv")
     path.parent.mkdir()
     path.write_text(f'student,exercise,points,remark\nada,text,"{said}",\n')
-    with pytest.raises(UsageError, match=f"9_counting.csv.*ada.*text.*{said}"): points_by_hand(class_of_three, A)
+    with pytest.raises(UsageError, match=f"9_counting.csv.*ada.*text.*{said}"):
+        points_by_hand(class_of_three, A)
     path.write_text("student,exercise,points,remark\nada,text,0.5,good\n")
     assert points_by_hand(class_of_three, A) == {("ada", "text"): (0.5, "good")}

@@ -1,4 +1,5 @@
 "The offline reader: its replies are read back, it knows only what it is given, and it is worth beating."
+
 import asyncio, json, re
 
 import pytest
@@ -30,13 +31,20 @@ LAMP = [
     ),
     Passage("3", "Ada Lund", "Ada Lund (born 7 July 1901) was a Norwegian actress."),
     Passage("4", "Harbour (film)", "Harbour is a 1940 Norwegian drama film directed by Jon Berg."),
-    Passage("5", "Jon Berg", "Jon Berg (2 March 1899 – 1 May 1971) was a Norwegian film director and the father of the singer Eva Berg."),
+    Passage(
+        "5",
+        "Jon Berg",
+        "Jon Berg (2 March 1899 – 1 May 1971) was a Norwegian film director and the father of the singer Eva Berg.",
+    ),
 ]
-TWINS = [Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
-         Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961.")]
+TWINS = [
+    Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
+    Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961."),
+]
 
 
-def complete(request): return asyncio.run(ExtractiveClient().complete(request))
+def complete(request):
+    return asyncio.run(ExtractiveClient().complete(request))
 
 
 def inputs_for(prompt):
@@ -61,7 +69,10 @@ def inputs_for(prompt):
 def test_every_prompt_of_the_kit_is_handled_and_read_back(name):
     prompt = known_prompts()[name]
     assert prompt.task in HANDLERS
-    for inputs in (inputs_for(prompt), inputs_for(prompt) | {k: [] for k in ("documents", "context") if k in prompt.slots}):
+    for inputs in (
+        inputs_for(prompt),
+        inputs_for(prompt) | {k: [] for k in ("documents", "context") if k in prompt.slots},
+    ):
         [done] = complete(prompt(**inputs))
         reply = prompt.read(done.text)
         assert reply.note == ""
@@ -69,7 +80,9 @@ def test_every_prompt_of_the_kit_is_handled_and_read_back(name):
 
 
 def test_samples_are_alike_and_deterministic():
-    request = Prompt("test.answer", "answer", "$documents\n$question", FINAL)(question="Who directed The Lamp?", documents=LAMP, n=3)
+    request = Prompt("test.answer", "answer", "$documents\n$question", FINAL)(
+        question="Who directed The Lamp?", documents=LAMP, n=3
+    )
     first, again = complete(request), complete(request)
     assert len(first) == 3 and len({c.text for c in (*first, *again)}) == 1
     assert first[0].estimated and first[0].tokens_in > 0 and first[0].model == "extractive"
@@ -86,7 +99,8 @@ def test_a_reply_is_cut_where_the_request_says():
 def test_an_unknown_task_is_named():
     with pytest.raises(UsageError, match="'juggle'.*test.juggle"):
         complete(Prompt("test.juggle", "juggle", "$question", FINAL)(question="?"))
-    with pytest.raises(UsageError, match="bare messages"): complete(Request((dict(role="user", content="hello"),)))
+    with pytest.raises(UsageError, match="bare messages"):
+        complete(Request((dict(role="user", content="hello"),)))
 
 
 def test_the_endpoint_names_the_reader():
@@ -99,24 +113,29 @@ def test_it_knows_only_what_it_is_given():
     assert answer_ambiguous("Who?", [])["answer"] == "unknown"
 
 
-@pytest.mark.parametrize("question, right", [
-    ("Who is the mother of the director of The Lamp?", "Karla Holm"),
-    ("Who is the child of the director of film Harbour?", "Eva Berg"),
-    ("Which film came out first, The Lamp or Harbour?", "The Lamp"),
-    ("Who was born later, Mira Voss or Jon Berg?", "Jon Berg"),
-    ("Who died first, Mira Voss or Jon Berg?", "Mira Voss"),
-    ("Which film has the director who died later, The Lamp or Harbour?", "Harbour"),
-    ("Are the directors of The Lamp and Harbour from the same country?", "no"),
-    ("Are Ada Lund and Jon Berg of the same nationality?", "yes"),
-    ("Are The Lamp and Harbour both films?", "yes"),
-])
+@pytest.mark.parametrize(
+    "question, right",
+    [
+        ("Who is the mother of the director of The Lamp?", "Karla Holm"),
+        ("Who is the child of the director of film Harbour?", "Eva Berg"),
+        ("Which film came out first, The Lamp or Harbour?", "The Lamp"),
+        ("Who was born later, Mira Voss or Jon Berg?", "Jon Berg"),
+        ("Who died first, Mira Voss or Jon Berg?", "Mira Voss"),
+        ("Which film has the director who died later, The Lamp or Harbour?", "Harbour"),
+        ("Are the directors of The Lamp and Harbour from the same country?", "no"),
+        ("Are Ada Lund and Jon Berg of the same nationality?", "yes"),
+        ("Are The Lamp and Harbour both films?", "yes"),
+    ],
+)
 def test_small_questions(question, right):
     assert answer(question, LAMP)["answer"] == right
 
 
 def test_evidence_paragraphs_work_like_passages():
-    evidence = ["the director of The Lamp: The Lamp is a 1931 film directed by Mira Voss. Mira Voss's mother was the painter Karla Holm.",
-                "Harbour: Harbour is a 1940 film directed by Jon Berg. Jon Berg was the father of the singer Eva Berg."]
+    evidence = [
+        "the director of The Lamp: The Lamp is a 1931 film directed by Mira Voss. Mira Voss's mother was the painter Karla Holm.",
+        "Harbour: Harbour is a 1940 film directed by Jon Berg. Jon Berg was the father of the singer Eva Berg.",
+    ]
     assert [p.title for p in pages(evidence)] == ["The Lamp", "Mira Voss", "Harbour", "Jon Berg"]
     assert answer("Who is the mother of the director of The Lamp?", evidence)["answer"].startswith("Karla Holm")
 
@@ -143,7 +162,9 @@ def test_all_readings_of_an_ambiguous_question():
 def test_compared_values_and_namesakes_reach_the_final_answer():
     question = "Which was founded later, the Tarn Institute or the Voss Institute?"
     houses = [
-        Passage("1", "Tarn Institute", "The Tarn Institute is a school in Tarn. Its deed of foundation dates from 1678."),
+        Passage(
+            "1", "Tarn Institute", "The Tarn Institute is a school in Tarn. Its deed of foundation dates from 1678."
+        ),
         Passage("2", "Voss Institute", "The Voss Institute is a school in Ribe. It was founded in 1797."),
     ]
     said = subanswers(subquestions(question, question), houses)
@@ -157,28 +178,45 @@ def test_compared_values_and_namesakes_reach_the_final_answer():
 
 def test_nothing_is_quoted_where_nothing_covers_a_query():
     assert (
-        subanswers(["On which date?"], LAMP[2:3]) == "The documents don't say." == subanswers(["An unusually impressive imposter?"], LAMP)
+        subanswers(["On which date?"], LAMP[2:3])
+        == "The documents don't say."
+        == subanswers(["An unusually impressive imposter?"], LAMP)
     )
 
 
 def test_the_three_methods():
     reader = EnglishReader(LAMP)
-    assert reader.decompose("Where was the director of The Lamp born?") == ["Who is the director of The Lamp?", "Where was #1 born?"]
+    assert reader.decompose("Where was the director of The Lamp born?") == [
+        "Who is the director of The Lamp?",
+        "Where was #1 born?",
+    ]
     assert [f.text for f in reader.find("Who directed The Lamp?", 1)] == ["Mira Voss"]
     assert reader.best_sentence("Who is the mother of Mira Voss?") == "Mira Voss's mother was the painter Karla Holm."
-    assert reader.find("Who directed The Lamp?", 1)[0].sure and not any(f.sure for f in reader.find("Who won the world cup of 1974?"))
+    assert reader.find("Who directed The Lamp?", 1)[0].sure and not any(
+        f.sure for f in reader.find("Who won the world cup of 1974?")
+    )
 
 
 def test_score_prefers_what_was_said():
     request = Prompt("test.text", "answer", "$documents\n$question", FINAL)(question="", documents=LAMP)
-    scores = [sum(asyncio.run(ExtractiveClient().score(request, text))) for text in ("directed by Mira Voss", "directed by Paul Klee")]
+    scores = [
+        sum(asyncio.run(ExtractiveClient().score(request, text)))
+        for text in ("directed by Mira Voss", "directed by Paul Klee")
+    ]
     assert scores[0] > scores[1] and likelihood("a b", "") == []
 
 
-@pytest.mark.parametrize("strange", ["", "?", "()", "¿Dónde nació?", "who " * 5000, "두 사람 중 누가 먼저 태어났나?", "\"", "A or B?", "Are they?"])
+@pytest.mark.parametrize(
+    "strange",
+    ["", "?", "()", "¿Dónde nació?", "who " * 5000, "두 사람 중 누가 먼저 태어났나?", '"', "A or B?", "Are they?"],
+)
 def test_strange_questions_get_a_reply(strange):
     assert answer(strange, LAMP)["answer"] and answer(strange, ["", " ", ":", "?: x"])["answer"]
-    assert isinstance(subquestions(strange, strange), list) and subanswers([strange], LAMP) and answer_ambiguous(strange, LAMP)["answer"]
+    assert (
+        isinstance(subquestions(strange, strange), list)
+        and subanswers([strange], LAMP)
+        and answer_ambiguous(strange, LAMP)["answer"]
+    )
 
 
 @pytest.mark.long
@@ -193,17 +231,26 @@ def test_worth_beating_on_gold_passages(dataset, least):
         assert ", or " not in said
         scores.append(f1(said, record["answers"]))
         words.append(len(said.split()))
-        if record["answers"][0].lower() in ("yes", "no"): groups.setdefault("yes/no", []).append(em(said, record["answers"]))
-        elif options(record["question"]): groups.setdefault("choice", []).append(scores[-1] > 0.5)
-    print(dataset, sum(scores) / len(scores), sum(words) / len(words), {k: (sum(v) / len(v), len(v)) for k, v in groups.items()})
+        if record["answers"][0].lower() in ("yes", "no"):
+            groups.setdefault("yes/no", []).append(em(said, record["answers"]))
+        elif options(record["question"]):
+            groups.setdefault("choice", []).append(scores[-1] > 0.5)
+    print(
+        dataset,
+        sum(scores) / len(scores),
+        sum(words) / len(words),
+        {k: (sum(v) / len(v), len(v)) for k, v in groups.items()},
+    )
     assert sum(scores) / len(scores) >= least and sum(words) / len(words) <= 4
-    for kind, v in groups.items(): assert len(v) < 30 or sum(v) / len(v) >= 0.6, kind
+    for kind, v in groups.items():
+        assert len(v) < 30 or sum(v) / len(v) >= 0.6, kind
 
 
 @pytest.mark.slow
 def test_the_same_words_in_every_process():
     "The order of a set of strings differs from process to process; no reply may depend on it."
     from commands import here_and_there
+
     code = """if True:
         import asyncio
         from treekit.experiments.resources import load, load_corpus
@@ -224,10 +271,15 @@ def test_reloading_a_module_changes_nothing():
     "Nothing registers itself at import, so a module may be read again: the answers stay, and the table of tasks doesn't grow."
     import importlib, pkgutil
     import treekit.models.extractive, treekit.models.extractive.client as chat
+
     asked = dict(question="Where was the director of The Lamp born?", documents=LAMP)
     korean = dict(question="누가 감독했나요?", documents=["소르: 소르는 도시이다."])
+
     def said():
-        return [repr(chat.HANDLERS[task](**inputs)) for task in ("answer", "respond") for inputs in (asked, korean)] + sorted(chat.HANDLERS)
+        return [
+            repr(chat.HANDLERS[task](**inputs)) for task in ("answer", "respond") for inputs in (asked, korean)
+        ] + sorted(chat.HANDLERS)
+
     before = said()
     for module in [m.name for m in pkgutil.iter_modules(treekit.models.extractive.__path__)] * 2:
         importlib.reload(importlib.import_module(f"treekit.models.extractive.{module}"))

@@ -22,15 +22,18 @@ def own_papers():
 def cells_of(paper, name):
     "Cells of a notebook in the paper's folder: index.ipynb, or the one that exports its module `method`."
     folder = ROOT / paper.texts
-    if name == "index": return json.loads((folder / "index.ipynb").read_text(encoding="utf-8"))["cells"]
+    if name == "index":
+        return json.loads((folder / "index.ipynb").read_text(encoding="utf-8"))["cells"]
     exports = f"#| default_exp {paper.code.removeprefix('treekit.')}.{name}\n"
     for path in sorted(folder.glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        if any("".join(c["source"]) + "\n" == exports for c in cells if c["cell_type"] == "code"): return cells
+        if any("".join(c["source"]) + "\n" == exports for c in cells if c["cell_type"] == "code"):
+            return cells
     raise FileNotFoundError(f"no notebook in {paper.texts} exports {name}")
 
 
-def markdown(cells): return FENCES.sub("", "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown"))
+def markdown(cells):
+    return FENCES.sub("", "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown"))
 
 
 def sections(cells):
@@ -39,36 +42,49 @@ def sections(cells):
     for c in cells:
         source = "".join(c["source"])
         if c["cell_type"] != "markdown":
-            if here is not None: found[here].append(c)
+            if here is not None:
+                found[here].append(c)
             continue
         for part in re.split(r"^(?=## )", FENCES.sub("", source), flags=re.M):
-            if heading := re.match(r"## +(.+)", part): here = heading[1].strip()
-            if here is not None: found.setdefault(here, []).append(c | dict(source=part))
+            if heading := re.match(r"## +(.+)", part):
+                here = heading[1].strip()
+            if here is not None:
+                found.setdefault(here, []).append(c | dict(source=part))
     return found
 
 
 def template_faults(cells, folder):
     "Differences of a paper's page from the template."
     parts, faults = sections(cells), []
-    if list(parts) != HEADINGS: faults.append(f"level-2 headings {list(parts)}")
+    if list(parts) != HEADINGS:
+        faults.append(f"level-2 headings {list(parts)}")
     title = re.match(r"# \S.*\n+> \S.*(?:\n>.*)*\n+(\S[\s\S]*)", "".join(cells[0]["source"]))
-    if not title: faults.append("the first cell has no title, quoted summary and paragraph")
-    elif not re.search(r"\]\(https?://", title[1].split("\n## ")[0]): faults.append("the first paragraph has no link to the paper")
+    if not title:
+        faults.append("the first cell has no title, quoted summary and paragraph")
+    elif not re.search(r"\]\(https?://", title[1].split("\n## ")[0]):
+        faults.append("the first paragraph has no link to the paper")
     shown = parts.get("One question", [])
     images = re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", markdown(shown))
-    if not images: faults.append("One question: no image")
+    if not images:
+        faults.append("One question: no image")
     faults += [f"One question: {link} does not exist" for link in images if not (folder / link).is_file()]
     ran = [c for c in shown if c["cell_type"] == "code" and c["outputs"]]
-    if not ran: faults.append("One question: no code cell with a committed output")
-    if "|---" not in markdown(parts.get("Cost", [])): faults.append("Cost: no table")
+    if not ran:
+        faults.append("One question: no code cell with a committed output")
+    if "|---" not in markdown(parts.get("Cost", [])):
+        faults.append("Cost: no table")
     code = ["".join(c["source"]) for c in parts.get("Cost", []) if c["cell_type"] == "code"]
-    if not any("assert" in c and "usage" in c for c in code): faults.append("Cost: no code cell asserts the usage")
+    if not any("assert" in c and "usage" in c for c in code):
+        faults.append("Cost: no code cell asserts the usage")
     for name in ("Paper and code", "Exercises"):
         text = markdown(parts.get(name, []))
-        if text.count("<details>") != len(DETAILS.findall(text)): faults.append(f"{name}: an unclosed <details>")
-        if re.search(r"</summary>[ \t]*\n[ \t]*\S", text): faults.append(f"{name}: no blank line after a </summary>")
+        if text.count("<details>") != len(DETAILS.findall(text)):
+            faults.append(f"{name}: an unclosed <details>")
+        if re.search(r"</summary>[ \t]*\n[ \t]*\S", text):
+            faults.append(f"{name}: no blank line after a </summary>")
     hints = re.findall(r"<summary>\s*Hint", markdown(parts.get("Exercises", [])))
-    if len(hints) < 3: faults.append(f"Exercises: {len(hints)} hints")
+    if len(hints) < 3:
+        faults.append(f"Exercises: {len(hints)} hints")
     return faults
 
 
@@ -84,26 +100,41 @@ def test_a_method_begins_with_a_worked_example(paper):
     assert REMARKS.findall(DETAILS.sub("", markdown(cells))) == []  # differences between paper and code are collapsed
 
 
-def test_there_are_five_papers(): assert len(own_papers()) == 5
+def test_there_are_five_papers():
+    assert len(own_papers()) == 5
 
 
-def md(text): return dict(cell_type="markdown", source=text)
+def md(text):
+    return dict(cell_type="markdown", source=text)
 
 
 def test_faults_are_found(tmp_path):
     (tmp_path / "a.png").touch()
     hint = "<details><summary>Hint</summary>\n\nCount.\n\n</details>\n"
-    page = [md("# P\n\n> One line\n\nA [paper](https://example.org)."), md("## One question\n\n![The tree](a.png)"),
-            dict(cell_type="code", source="1", outputs=[dict(text="1")]), md("## Sections of the paper"),
-            md("## Cost\n\n| a |\n|---|\n| b |"),
-            dict(cell_type="code", source=["assert p.usage.calls == 1"], outputs=[]), md("## Paper and code\n\n## Pitfalls\n"),
-            md("```sh\n## no heading\n```"), md("## Exercises\n\n" + 3 * hint)]
+    page = [
+        md("# P\n\n> One line\n\nA [paper](https://example.org)."),
+        md("## One question\n\n![The tree](a.png)"),
+        dict(cell_type="code", source="1", outputs=[dict(text="1")]),
+        md("## Sections of the paper"),
+        md("## Cost\n\n| a |\n|---|\n| b |"),
+        dict(cell_type="code", source=["assert p.usage.calls == 1"], outputs=[]),
+        md("## Paper and code\n\n## Pitfalls\n"),
+        md("```sh\n## no heading\n```"),
+        md("## Exercises\n\n" + 3 * hint),
+    ]
     assert template_faults(page, tmp_path) == []
-    def faults(**changed): return template_faults([changed.get(f"c{i}", c) for i, c in enumerate(page)], tmp_path)
+
+    def faults(**changed):
+        return template_faults([changed.get(f"c{i}", c) for i, c in enumerate(page)], tmp_path)
+
     assert faults(c1=md("## One question\n\n![The tree](b.png)")) == ["One question: b.png does not exist"]
     assert faults(c2=page[2] | dict(outputs=[])) == ["One question: no code cell with a committed output"]
     assert faults(c5=page[5] | dict(source="p.usage.calls")) == ["Cost: no code cell asserts the usage"]
     assert faults(c6=md("## Pitfalls\n\n## Paper and code"))[0].startswith("level-2 headings")
     assert faults(c8=md("## Exercises\n\n" + 2 * hint)) == ["Exercises: 2 hints"]
-    assert faults(c8=md("## Exercises\n\n" + 3 * hint.replace("\n\nCount", "\nCount")))[0].startswith("Exercises: no blank line")
-    assert REMARKS.findall(DETAILS.sub("", "a\n\n**Where the paper is silent:** b")) and not REMARKS.findall(DETAILS.sub("", hint))
+    assert faults(c8=md("## Exercises\n\n" + 3 * hint.replace("\n\nCount", "\nCount")))[0].startswith(
+        "Exercises: no blank line"
+    )
+    assert REMARKS.findall(DETAILS.sub("", "a\n\n**Where the paper is silent:** b")) and not REMARKS.findall(
+        DETAILS.sub("", hint)
+    )

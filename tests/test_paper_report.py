@@ -1,4 +1,5 @@
 "Reproducibility reports of the papers: pages are what the tables give, LaTeX is well formed, statements are counted."
+
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,19 +14,31 @@ from treekit.reports.paper_report import EXPERIENCE, FORMATS, counted_rows, expe
 ROOT = Path(__file__).resolve().parents[1]
 OFFLINE = ROOT / "figures" / "offline"
 NAMES = [p.name for p in papers()]
-SECTIONS = ("Scope of reproducibility", "Claims tested", "Results", "What was easy", "What was difficult", "Deviations from the paper",
-            "Compute", "Cost of a real run", "Errata")
+SECTIONS = (
+    "Scope of reproducibility",
+    "Claims tested",
+    "Results",
+    "What was easy",
+    "What was difficult",
+    "Deviations from the paper",
+    "Compute",
+    "Cost of a real run",
+    "Errata",
+)
 
 
 def structure(latex):
     "What is wrong with a LaTeX document: environments, braces, marks that are not escaped, rows with another number of cells."
     wrong, open_ = [], []
     for kind, name in re.findall(r"\\(begin|end)\{(\w+)\}", latex):
-        if kind == "begin": open_.append(name)
-        elif not open_ or open_.pop() != name: wrong.append(f"end of {name}")
+        if kind == "begin":
+            open_.append(name)
+        elif not open_ or open_.pop() != name:
+            wrong.append(f"end of {name}")
     wrong += [f"{name} is open" for name in open_]
     plain = re.sub(r"(?<!\\)((?:\\\\)*)\\[{}]", r"\1", latex.replace(r"\\", "\0"))
-    if plain.count("{") != plain.count("}"): wrong.append("braces")
+    if plain.count("{") != plain.count("}"):
+        wrong.append("braces")
     body = latex.partition(r"\begin{document}")[2]
     marks = re.compile(r"(?<!\\)[#_%^~<>|]")
     wrong += [f"{m[0]!r} in {line[:60]!r}" for line in body.splitlines() if (m := marks.search(line))]
@@ -40,23 +53,34 @@ def structure(latex):
 def test_committed_reports_are_what_the_tables_give(paper):
     report = paper_report(paper, OFFLINE)
     made = {ending: render_report(report, ending) for ending in FORMATS}
-    for ending in ("md", "tex"): assert (OFFLINE / paper / f"report.{ending}").read_text(encoding="utf-8") == made[ending]
+    for ending in ("md", "tex"):
+        assert (OFFLINE / paper / f"report.{ending}").read_text(encoding="utf-8") == made[ending]
     assert structure(made["tex"]) == []
     for section in SECTIONS:
-        assert f"\n## {section}\n" in made["md"] and f"<h2>{section}</h2>" in made["html"] and rf"\section{{{section}}}" in made["tex"]
+        assert (
+            f"\n## {section}\n" in made["md"]
+            and f"<h2>{section}</h2>" in made["html"]
+            and rf"\section{{{section}}}" in made["tex"]
+        )
     assert report.easy and report.difficult and report.errata.rows and report.cost.rows and report.compute.rows
 
 
 def test_html_is_balanced_and_has_badges():
     class Tags(HTMLParser):
         "Reader that pairs start and end tags."
+
         def __init__(self):
             super().__init__()
             self.open, self.badges = [], 0
+
         def handle_starttag(self, tag, attrs):
-            if tag != "meta": self.open.append(tag)
+            if tag != "meta":
+                self.open.append(tag)
             self.badges += "badge" in dict(attrs).get("class", "")
-        def handle_endtag(self, tag): assert self.open.pop() == tag
+
+        def handle_endtag(self, tag):
+            assert self.open.pop() == tag
+
     report = paper_report(NAMES[0], OFFLINE)
     reader = Tags()
     reader.feed(render_report(report, "html"))
@@ -64,10 +88,18 @@ def test_html_is_balanced_and_has_badges():
 
 
 def test_the_check_of_latex_sees_faults():
-    good = "\\begin{document}\n\\begin{longtable}{P{1cm}P{1cm}}\na\\_b & 50 \\% \\\\\n\\end{longtable}\n\\end{document}\n"
+    good = (
+        "\\begin{document}\n\\begin{longtable}{P{1cm}P{1cm}}\na\\_b & 50 \\% \\\\\n\\end{longtable}\n\\end{document}\n"
+    )
     assert structure(good) == []
-    for fault in (good.replace("\\_", "_"), good.replace("\\%", "%"), good.replace(" & ", " "), good.replace("\\end{longtable}\n", ""),
-                  good.replace("a\\_b", "a{b")): assert structure(fault), fault
+    for fault in (
+        good.replace("\\_", "_"),
+        good.replace("\\%", "%"),
+        good.replace(" & ", " "),
+        good.replace("\\end{longtable}\n", ""),
+        good.replace("a\\_b", "a{b"),
+    ):
+        assert structure(fault), fault
 
 
 @pytest.mark.parametrize("paper", NAMES)
@@ -94,7 +126,11 @@ def test_a_paper_of_somebody_else_has_a_report(tmp_path, monkeypatch):
     "Without claims, costs, errata and a run."
     bare_paper(tmp_path, monkeypatch)
     made = {ending: render_report(paper_report("bare", tmp_path / "figures"), ending) for ending in FORMATS}
-    assert "No claim was judged." in made["md"] and "were not counted yet" in made["md"] and "Nothing is recorded." in made["md"]
+    assert (
+        "No claim was judged." in made["md"]
+        and "were not counted yet" in made["md"]
+        and "Nothing is recorded." in made["md"]
+    )
     assert "50 % of &lt;it&gt;" in made["html"] and r"Bare \& co" in made["tex"] and structure(made["tex"]) == []
 
 
@@ -103,6 +139,10 @@ def test_a_statement_about_an_unknown_column_or_kind_is_refused(tmp_path, monkey
     lines = "easy,Stated: {n}.,settings.csv,value,!not*\ndifficult,None: {n}.,settings.csv,value,x*\n"
     paper = bare_paper(tmp_path, monkeypatch, settings="value\n1\nnot stated\n", report__experience=head + lines)
     assert experience(paper, tmp_path) == dict(easy=["Stated: 1."], difficult=[])
-    for line, message in (("easy,A,settings.csv,price,*", "no column 'price'"), ("hard,A,settings.csv,value,*", "easy or difficult")):
+    for line, message in (
+        ("easy,A,settings.csv,price,*", "no column 'price'"),
+        ("hard,A,settings.csv,value,*", "easy or difficult"),
+    ):
         (tmp_path / "report" / "experience.csv").write_text(f"{head}{line}\n")
-        with pytest.raises(UsageError, match=message): experience(paper, tmp_path)
+        with pytest.raises(UsageError, match=message):
+            experience(paper, tmp_path)

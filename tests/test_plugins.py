@@ -1,4 +1,5 @@
 "Papers are plug-ins: no module of the kit names one, and a paper from another package is served by all commands."
+
 import ast, csv, io, json, os, re, shutil, subprocess, sys, tokenize, zipfile
 from pathlib import Path
 
@@ -15,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 # --- no module names a paper
-NAMES = re.compile(r"treerare|(?<![a-z])toq(?![a-z])|(?<![a-z])arise(?![a-z])|searchr(?!1)|rdr2|tree-of-question|search-r(?!1)\b", re.I)
+NAMES = re.compile(
+    r"treerare|(?<![a-z])toq(?![a-z])|(?<![a-z])arise(?![a-z])|searchr(?!1)|rdr2|tree-of-question|search-r(?!1)\b", re.I
+)
 EXPLAINED = {}  # module -> {line: why it may name a paper}; none so far
 
 
@@ -29,11 +32,13 @@ def docstrings(source):
 
 
 def lines_with_names(source):
-    "The lines of code that name a paper. Docstrings and comments may cite one (\"TreeRare, Fig. 1\"), and commands' help shows examples."
-    if not NAMES.search(source): return []  # most modules: nothing has to be parsed
+    'The lines of code that name a paper. Docstrings and comments may cite one ("TreeRare, Fig. 1"), and commands\' help shows examples.'
+    if not NAMES.search(source):
+        return []  # most modules: nothing has to be parsed
     cited, found = docstrings(source), {}
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT or token.start[0] in cited or not NAMES.search(token.string): continue
+        if token.type == tokenize.COMMENT or token.start[0] in cited or not NAMES.search(token.string):
+            continue
         found[token.start[0]] = token.line.strip()
     return list(found.values())
 
@@ -42,15 +47,25 @@ def test_no_module_outside_the_papers_names_one():
     named = {}
     for path in sorted((ROOT / "treekit").rglob("*.py")):
         place = path.relative_to(ROOT / "treekit")
-        if path.name == "_modidx.py" or place.parts[0] == "papers": continue
-        lines = [line for line in lines_with_names(path.read_text(encoding="utf-8")) if line not in EXPLAINED.get(place.as_posix(), {})]
-        if lines: named[place.as_posix()] = lines
+        if path.name == "_modidx.py" or place.parts[0] == "papers":
+            continue
+        lines = [
+            line
+            for line in lines_with_names(path.read_text(encoding="utf-8"))
+            if line not in EXPLAINED.get(place.as_posix(), {})
+        ]
+        if lines:
+            named[place.as_posix()] = lines
     assert named == {}
 
 
 def test_a_name_in_code_is_seen_and_a_citation_is_not():
-    assert lines_with_names('def f():\n    "ARISE, Sec. 2."\n    x = "arise"  # TreeRare\n') == ['x = "arise"  # TreeRare']
-    assert lines_with_names("from .papers.toq import method\nsummarise = SearchR1()  # RDR2\n") == ["from .papers.toq import method"]
+    assert lines_with_names('def f():\n    "ARISE, Sec. 2."\n    x = "arise"  # TreeRare\n') == [
+        'x = "arise"  # TreeRare'
+    ]
+    assert lines_with_names("from .papers.toq import method\nsummarise = SearchR1()  # RDR2\n") == [
+        "from .papers.toq import method"
+    ]
 
 
 def test_data_of_papers_lies_in_their_folders():
@@ -58,14 +73,19 @@ def test_data_of_papers_lies_in_their_folders():
     names = {p.name for p in papers()}
     made = {"models", "measured"}  # trained weights and measurements of the kit's own
     assert [p for p in (ROOT / "data").iterdir() if NAMES.search(p.name)] == []
-    assert {p.name for p in (ROOT / "data" / "papers").iterdir() if p.is_dir()} == {p.name for p in discover().values()} >= names
+    assert (
+        {p.name for p in (ROOT / "data" / "papers").iterdir() if p.is_dir()}
+        == {p.name for p in discover().values()}
+        >= names
+    )
     for folder in (p for p in (ROOT / "data").iterdir() if p.is_dir() and p.name not in made | {"papers"}):
         assert [p.name for p in folder.rglob("*") if NAMES.search(p.name)] == [], folder
 
 
 def test_the_printed_numbers_are_the_ones_that_were_given():
     given = ROOT.parent / "shared" / "published"
-    if not given.is_dir(): pytest.skip("the given files are not here")
+    if not given.is_dir():
+        pytest.skip("the given files are not here")
     for file in given.glob("*.csv"):
         paper, _, name = file.name.partition("_")
         assert (ROOT / "data" / "papers" / paper / name).read_bytes() == file.read_bytes(), file.name
@@ -73,7 +93,9 @@ def test_the_printed_numbers_are_the_ones_that_were_given():
 
 # --- descriptors
 def test_the_papers_of_the_kit_are_registered_as_anybody_s():
-    assert list(discover()) == ["treerare", "real", "toq", "arise", "searchr", "rdr2", "across"] and broken_papers() == []
+    assert (
+        list(discover()) == ["treerare", "real", "toq", "arise", "searchr", "rdr2", "across"] and broken_papers() == []
+    )
     assert [p.name for p in papers()] == ["treerare", "toq", "arise", "searchr", "rdr2"] and plugin.unregistered() == []
 
 
@@ -91,9 +113,13 @@ def test_every_reference_can_be_imported_and_every_artefact_has_its_notebook(pap
 
 class Point:
     "An entry point as `importlib.metadata` has it."
-    def __init__(self, name, made, value="other.paper:PAPER"): self.name, self.made, self.value = name, made, value
+
+    def __init__(self, name, made, value="other.paper:PAPER"):
+        self.name, self.made, self.value = name, made, value
+
     def load(self):
-        if isinstance(self.made, BaseException): raise self.made
+        if isinstance(self.made, BaseException):
+            raise self.made
         return self.made
 
 
@@ -101,9 +127,11 @@ class Point:
 def registered(monkeypatch):
     "Registers further papers in this process."
     real = plugin.registered_papers
+
     def register(*points):
         monkeypatch.setattr(plugin, "registered_papers", lambda: [*points, *real()])
         plugin._discovered.cache_clear()
+
     yield register
     monkeypatch.undo()
     plugin._discovered.cache_clear()
@@ -118,10 +146,16 @@ def inventory(folder, text="artefact,kind,title\ntable1,table,A table\n"):
 def test_a_broken_plugin_is_one_line_and_harms_nobody(registered, tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     good = Paper("good", "Good", inventory(tmp_path / "good"))
-    registered(Point("halted", SystemExit(3)), Point("lacks", ModuleNotFoundError("No module named 'nothing'")), Point("typed", 3),
-               Point("nodata", Paper("nodata", "No data", tmp_path / "nowhere")), Point("other", Paper("mine", "Mine", tmp_path)),
-               Point("arise", Paper("arise", "Impostor", inventory(tmp_path / "impostor"))), Point("good", good),
-               Point("odd", Paper("odd", "Odd", inventory(tmp_path / "odd", "artefact,kind\n,table\n"))))
+    registered(
+        Point("halted", SystemExit(3)),
+        Point("lacks", ModuleNotFoundError("No module named 'nothing'")),
+        Point("typed", 3),
+        Point("nodata", Paper("nodata", "No data", tmp_path / "nowhere")),
+        Point("other", Paper("mine", "Mine", tmp_path)),
+        Point("arise", Paper("arise", "Impostor", inventory(tmp_path / "impostor"))),
+        Point("good", good),
+        Point("odd", Paper("odd", "Odd", inventory(tmp_path / "odd", "artefact,kind\n,table\n"))),
+    )
     lines = {b.name: b.reason for b in broken_papers()}
     assert list(lines) == ["arise", "halted", "lacks", "nodata", "odd", "other", "typed"] and discover()["good"] is good
     assert discover()["arise"].label == "ARISE" and "taken by treekit.papers.arise" in lines["arise"]
@@ -134,14 +168,29 @@ def test_a_broken_plugin_is_one_line_and_harms_nobody(registered, tmp_path, monk
     assert CliRunner().invoke(main, ["list", "toq"]).exit_code == 0
 
 
-def test_references_that_fail_are_named_by_the_doctor_and_leave_prompts_and_methods_whole(registered, tmp_path, monkeypatch):
+def test_references_that_fail_are_named_by_the_doctor_and_leave_prompts_and_methods_whole(
+    registered, tmp_path, monkeypatch
+):
     from treekit.experiments.prompts import known_prompts
     from treekit.papers.registry import find, method
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    registered(Point("half", Paper("half", "Half", inventory(tmp_path / "half"), methods={"no.such:METHODS": ("Half", "Vanilla")},
-                                   prompts=("no.such:PROMPTS",))))
+    registered(
+        Point(
+            "half",
+            Paper(
+                "half",
+                "Half",
+                inventory(tmp_path / "half"),
+                methods={"no.such:METHODS": ("Half", "Vanilla")},
+                prompts=("no.such:PROMPTS",),
+            ),
+        )
+    )
     known_prompts.cache_clear()
-    assert "toq.query.en" in known_prompts() and find("half-vanilla").reference == "no.such:METHODS" and method("vanilla")
+    assert (
+        "toq.query.en" in known_prompts() and find("half-vanilla").reference == "no.such:METHODS" and method("vanilla")
+    )
     found = CliRunner().invoke(main, ["doctor", "half"])
     assert found.exit_code == 2 and found.stdout.count("no.such:") == 2
     known_prompts.cache_clear()
@@ -150,7 +199,8 @@ def test_references_that_fail_are_named_by_the_doctor_and_leave_prompts_and_meth
 def test_an_installation_without_registered_papers_says_what_to_do(monkeypatch):
     monkeypatch.setattr(plugin, "registered_papers", lambda: [])
     plugin._discovered.cache_clear()
-    with pytest.raises(UsageError, match="make install"): discover()
+    with pytest.raises(UsageError, match="make install"):
+        discover()
     assert "arise" in plugin.unregistered()
     monkeypatch.undo()
     plugin._discovered.cache_clear()
@@ -164,8 +214,14 @@ def test_a_descriptor_is_checked():
 # --- a package of one's own
 def command(home, *words, where, code=0, **environment):
     "A treekit command in a process of its own."
-    env = {k: v for k, v in os.environ.items() if k != "TREEKIT_STORE"} | dict(TREEKIT_HOME=str(home), TQDM_DISABLE="1") | environment
-    done = subprocess.run([sys.executable, "-m", "treekit", *map(str, words)], capture_output=True, text=True, cwd=where, env=env)
+    env = (
+        {k: v for k, v in os.environ.items() if k != "TREEKIT_STORE"}
+        | dict(TREEKIT_HOME=str(home), TQDM_DISABLE="1")
+        | environment
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "treekit", *map(str, words)], capture_output=True, text=True, cwd=where, env=env
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -179,15 +235,20 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     install(site, made)
     shutil.rmtree(made / "lookstwice")  # only the installed copy is left
     path = os.pathsep.join([str(site), str(ROOT)])
-    def treekit(*words, code=0): return command(home, *words, where=work, code=code, PYTHONPATH=path)
+
+    def treekit(*words, code=0):
+        return command(home, *words, where=work, code=code, PYTHONPATH=path)
 
     assert "table1" in treekit("list", "lookstwice")
-    asked = json.loads(treekit("ask", "Who directed the film that is based on the novel Taphora?", "--method", "lookstwice", "--json"))
+    asked = json.loads(
+        treekit("ask", "Who directed the film that is based on the novel Taphora?", "--method", "lookstwice", "--json")
+    )
     assert [n["kind"] for n in asked["trace"]["nodes"]] == ["question", "search", "search", "answer"]
 
     told = treekit("reproduce", "lookstwice", "--n", 4, "--out", "out")
     assert "✓ lookstwice/table1" in told and "✓ lookstwice/claims" in told
-    with open(work / "out" / "lookstwice" / "table1.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    with open(work / "out" / "lookstwice" / "table1.csv", encoding="utf-8", newline="") as f:
+        rows = list(csv.DictReader(f))
     ran = [r for r in rows if r["reproduced"]]
     assert len(ran) == 4 and {r["method"] for r in ran} == {"Look Twice", "Look Twice w/o second search"}
     assert "unchanged" in treekit("reproduce", "lookstwice/table1", "--n", 4, "--out", "out")
@@ -197,10 +258,14 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
 
     claims = json.loads(treekit("claims", "lookstwice", "--out", "out", "--json"))
     assert [c["claim"] for c in claims] == ["lookstwice-01", "lookstwice-02", "lookstwice-03"]
-    assert all(c["direction"] in ("supported", "contradicted", "inconclusive", "identical by construction") for c in claims)
+    assert all(
+        c["direction"] in ("supported", "contradicted", "inconclusive", "identical by construction") for c in claims
+    )
     matrix = json.loads(treekit("reproduce", "--dry-run", "lookstwice/table1", "--profile", "openai", "--json"))
     assert "lookstwice/table1" in json.dumps(matrix) and "fails" not in json.dumps(matrix)
-    assert "lookstwice/table1" in treekit("estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4)
+    assert "lookstwice/table1" in treekit(
+        "estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4
+    )
 
     runs = json.loads(treekit("explore", "--list", "--json"))
     run = next(r["name"] for r in runs if r["about"].get("artefact") == "lookstwice/table1")
@@ -223,10 +288,23 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
 def test_a_skeleton_passes_its_own_test(tmp_path):
     command(tmp_path / "home", "init", "paper", "lookstwice", tmp_path / "package", where=tmp_path)
     install(tmp_path / "site", tmp_path / "package")
-    env = os.environ | dict(PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(ROOT)]), TREEKIT_HOME=str(tmp_path / "home"))
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path / "package" / "tests")]
+    env = os.environ | dict(
+        PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(ROOT)]), TREEKIT_HOME=str(tmp_path / "home")
+    )
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        str(tmp_path / "package" / "tests"),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_the_group_has_the_name_that_the_documentation_says(): assert GROUP == "treekit.papers"
+def test_the_group_has_the_name_that_the_documentation_says():
+    assert GROUP == "treekit.papers"

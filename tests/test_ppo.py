@@ -1,4 +1,5 @@
 "The reward model and PPO at the pinned versions of torch, transformers and peft. Each training here takes a second or less."
+
 import copy, json, math, sys
 from dataclasses import asdict, dataclass, replace
 
@@ -6,11 +7,41 @@ import pytest
 
 from fakes import FakeShelf
 from treekit.config import UsageError
-from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, train, trainable)
+from treekit.training.sft import (
+    Diverged,
+    TrainingExample,
+    Recipe,
+    adapted,
+    encode,
+    generate,
+    inner,
+    load_checkpoint,
+    train,
+    trainable,
+)
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.ppo import (
-    PPO, RewardExample, clipped_objective, continued, frozen, gae, with_value_head, minibatch, load_headed, without_head, ppo, predicted,
-    rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, use_adapter)
+    PPO,
+    RewardExample,
+    clipped_objective,
+    continued,
+    frozen,
+    gae,
+    with_value_head,
+    minibatch,
+    load_headed,
+    without_head,
+    ppo,
+    predicted,
+    rehearsal,
+    reward_loss,
+    sample,
+    save_headed,
+    scores,
+    seen,
+    train_reward,
+    use_adapter,
+)
 
 torch = pytest.importorskip("torch")
 from trainings import PowerCut, cut_off, killed, same, weights
@@ -25,19 +56,27 @@ RATED = [RewardExample(e.id, e.prompt, e.target if n % 2 else " dam dam", float(
 SMALL = PPO("full", lr=3e-3, rollouts=8, batch=4, passes=2, epochs=2, max_new=6, save_every=1)
 
 
-def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
-def long(prompts, replies): return [min(len(r), 20) / 20 for r in replies]
+def llama(seed=0):
+    return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
+
+
+def long(prompts, replies):
+    return [min(len(r), 20) / 20 for r in replies]
+
+
 def logprobs(model, episodes):
-    with torch.no_grad(): return seen(model, episodes)[0]
+    with torch.no_grad():
+        return seen(model, episodes)[0]
 
 
 # ---- one step of each stage, on a Llama with LoRA ----
 
+
 def test_a_step_of_each_stage_with_lora(tmp_path):
-    ("SFT makes an adapter; the reward model and PPO start from it; each changes the adapter (and its head) alone; all three are kept and "
-     "come back.")
+    "SFT makes an adapter; the reward model and PPO start from it; each changes the adapter (and its head) alone; all three are kept and come back."
     save_model(llama(), TOKENIZER, tmp_path / "base")
     base = weights(llama())
+
     def untouched(model):
         return all(
             torch.equal(p, base[k.replace("base_model.model.", "").replace("base_layer.", "")])
@@ -62,12 +101,17 @@ def test_a_step_of_each_stage_with_lora(tmp_path):
     assert scores(again, TOKENIZER, *texts) == scores(judge, TOKENIZER, *texts)
 
     start = load_model(tmp_path / "sft")[0]
-    policy, log = ppo(start, TOKENIZER, PROMPTS, frozen(again, TOKENIZER), PPO(lr=1e-2, rollouts=12, batch=12, passes=1, max_new=6))
+    policy, log = ppo(
+        start, TOKENIZER, PROMPTS, frozen(again, TOKENIZER), PPO(lr=1e-2, rollouts=12, batch=12, passes=1, max_new=6)
+    )
     assert len(log) == 1
     assert log[0]["kl"] == 0
     assert untouched(policy)
     assert {k.split(".")[-3] for k in trainable(policy) if "lora" in k} == {"lora_A", "lora_B"}
-    assert not same({k: v for k, v in weights(policy).items() if "lora" in k}, {k: v for k, v in weights(sft).items() if "lora" in k})
+    assert not same(
+        {k: v for k, v in weights(policy).items() if "lora" in k},
+        {k: v for k, v in weights(sft).items() if "lora" in k},
+    )
     save_model(without_head(policy), TOKENIZER, tmp_path / "ppo")
     assert (tmp_path / "ppo" / "adapter_config.json").exists() and not (tmp_path / "ppo" / "model.safetensors").exists()
     back, tokenizer = load_model(tmp_path / "ppo")
@@ -83,21 +127,32 @@ def test_a_step_with_all_weights_changes_all_of_them():
 def test_a_whole_model_is_trained_in_a_half_precision_too():
     "The head stays in single precision."
     model = llama().to(torch.bfloat16)
-    policy, log = ppo(model, TOKENIZER, PROMPTS, long, PPO(lr=1e-2, rollouts=8, batch=8, passes=2, epochs=1, max_new=6, micro=1))
+    policy, log = ppo(
+        model, TOKENIZER, PROMPTS, long, PPO(lr=1e-2, rollouts=8, batch=8, passes=2, epochs=1, max_new=6, micro=1)
+    )
     assert policy.head.weight.dtype == torch.float32 and all(math.isfinite(v) for row in log for v in row.values())
 
 
 # ---- the reward model ----
 
+
 def test_the_rewards_loss_is_the_mean_square():
     model, data = with_value_head(llama(), Recipe("full")), [e for e in encode(TOKENIZER, RATED)]
     torch.nn.init.normal_(model.head.weight)
     from treekit.training.ppo import _Scored
+
     data = [_Scored(e.id, e.tokens, e.start, r.score) for e, r in zip(data, RATED)]
-    alone = [model.head(inner(model).get_decoder()(input_ids=torch.tensor([e.tokens])).last_hidden_state[0, -1]).item() for e in data]
+    alone = [
+        model.head(inner(model).get_decoder()(input_ids=torch.tensor([e.tokens])).last_hidden_state[0, -1]).item()
+        for e in data
+    ]
     assert torch.allclose(predicted(model, data), torch.tensor(alone), atol=1e-5)  # padding and neighbours don't matter
-    assert reward_loss(model, data).item() == pytest.approx(sum((a - r.score) ** 2 for a, r in zip(alone, RATED)), rel=1e-4)
-    assert scores(model, TOKENIZER, [r.prompt for r in RATED], [r.target for r in RATED], batch=5) == pytest.approx(alone, abs=1e-5)
+    assert reward_loss(model, data).item() == pytest.approx(
+        sum((a - r.score) ** 2 for a, r in zip(alone, RATED)), rel=1e-4
+    )
+    assert scores(model, TOKENIZER, [r.prompt for r in RATED], [r.target for r in RATED], batch=5) == pytest.approx(
+        alone, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
@@ -120,9 +175,11 @@ def test_a_reward_model_resumes(tmp_path):
 
 # ---- sampling ----
 
+
 def test_samples_follow_the_distribution_and_not_their_neighbours():
     model = llama()
-    for p in model.parameters(): p.data *= 3
+    for p in model.parameters():
+        p.data *= 3
     rows = [TOKENIZER(text).input_ids for _, text in PROMPTS]
     noise = torch.rand(12, 8, generator=torch.Generator().manual_seed(4))
     ended = lambda drawn: drawn[-1] == TOKENIZER.eos_token_id or drawn[-1] % 5 == 0
@@ -134,9 +191,17 @@ def test_samples_follow_the_distribution_and_not_their_neighbours():
     )
     assert len({len(r) for r in together}) > 2
     assert {type(token) for r in together for token in r} == {int}
-    assert continued(model, rows, 8, ended) == [continued(model, [r], 8, ended)[0] for r in rows]  # the likeliest tokens
-    p, u = model(input_ids=torch.tensor([rows[0]])).logits[0, -1].double().softmax(-1), torch.linspace(0, 0.9999, 500)[:, None]
-    drawn = torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, bool, u, 500)).flatten(), minlength=len(p)) / 500
+    assert continued(model, rows, 8, ended) == [
+        continued(model, [r], 8, ended)[0] for r in rows
+    ]  # the likeliest tokens
+    p, u = (
+        model(input_ids=torch.tensor([rows[0]])).logits[0, -1].double().softmax(-1),
+        torch.linspace(0, 0.9999, 500)[:, None],
+    )
+    drawn = (
+        torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, bool, u, 500)).flatten(), minlength=len(p))
+        / 500
+    )
     assert (drawn - p).abs().max() < 0.005  # even numbers give even shares
 
 
@@ -147,16 +212,22 @@ def test_a_reply_ends_with_the_end_of_the_text():
     ended = [e for e in episodes if e.ended]
     assert len(ended) > 6
     assert all(
-        e.tokens[-1] == TOKENIZER.eos_token_id and TOKENIZER.eos_token_id not in e.tokens[:-1] and "</s>" not in e.reply for e in ended
+        e.tokens[-1] == TOKENIZER.eos_token_id and TOKENIZER.eos_token_id not in e.tokens[:-1] and "</s>" not in e.reply
+        for e in ended
     )
     assert [e.id for e in episodes] == [i for i, _ in PROMPTS]
-    assert all(e.tokens[:e.start] == TOKENIZER(p).input_ids for e, (_, p) in zip(episodes, PROMPTS))
-    assert sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0) == episodes != sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 1)
+    assert all(e.tokens[: e.start] == TOKENIZER(p).input_ids for e, (_, p) in zip(episodes, PROMPTS))
+    assert (
+        sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0)
+        == episodes
+        != sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 1)
+    )
     cut = sample(model, TOKENIZER, PROMPTS, PPO(max_new=1), 0)
     assert all(len(e.mask) == 1 for e in cut) and not all(e.ended for e in cut)
 
 
 # ---- probabilities, reference, ratio ----
+
 
 def test_log_probabilities_are_the_librarys():
     model = with_value_head(llama(), SMALL)
@@ -167,17 +238,21 @@ def test_log_probabilities_are_the_librarys():
         theirs += [p[k - 1, e.tokens[k]].item() for k in e.own]
     found, values, entropy = [x.detach() if x is not None else x for x in seen(model, episodes)]
     assert found.tolist() == pytest.approx(theirs, abs=1e-5) and entropy is None and values.abs().max() == 0
-    with torch.no_grad(): assert seen(model, episodes)[2].mean().item() == pytest.approx(math.log(len(TOKENIZER)), rel=0.05)
+    with torch.no_grad():
+        assert seen(model, episodes)[2].mean().item() == pytest.approx(math.log(len(TOKENIZER)), rel=0.05)
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])
 @pytest.mark.parametrize("micro", [0, 3])
 def test_at_the_first_minibatch_the_ratio_is_one_and_the_kl_zero(monkeypatch, method, micro):
     import treekit.training.ppo as module
+
     ratios = []
+
     def watched(new, old, *rest):
         ratios.append((new - old).detach().exp())
         return clipped_objective(new, old, *rest)
+
     monkeypatch.setattr(module, "clipped_objective", watched)
     _, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, method=method, micro=micro, epochs=2, rollouts=12))
     assert (ratios[0] == 1).all() and not (torch.cat(ratios) == 1).all()
@@ -195,16 +270,20 @@ def test_the_reference_is_where_it_started():
         episodes = sample(model, TOKENIZER, PROMPTS, SMALL, 0)
         start, reference = logprobs(model, episodes), {k: p.detach().clone() for k, p in trainable(model).items()}
         with torch.no_grad():
-            for p in trainable(model).values(): p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(0)))
+            for p in trainable(model).values():
+                p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(0)))
         moved = weights(model)
-        with use_adapter(model, reference): assert torch.equal(logprobs(model, episodes), start)
+        with use_adapter(model, reference):
+            assert torch.equal(logprobs(model, episodes), start)
         assert same(weights(model), moved) and not torch.equal(logprobs(model, episodes), start)
-        with model.disable_adapter(): assert torch.equal(logprobs(model, episodes), start) != made_by_sft
+        with model.disable_adapter():
+            assert torch.equal(logprobs(model, episodes), start) != made_by_sft
 
 
 def test_the_reference_does_not_change():
     "After an update, the KL is measured from the weights of the start."
     start, kept = llama(), []
+
     def watch(model, tokenizer, prompts, recipe, seed):
         kept.append(
             (
@@ -213,6 +292,7 @@ def test_the_reference_does_not_change():
             )
         )
         return episodes
+
     fresh = with_value_head(llama(), SMALL)
     _, log = ppo(start, TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3), rollout=watch)
     assert [row["kl"] for row in log] == pytest.approx([k for _, k in kept], abs=1e-4) and len(log) == 4
@@ -220,16 +300,21 @@ def test_the_reference_does_not_change():
 
 # ---- the objective ----
 
+
 def test_clipping_zeroes_the_gradient_where_it_should():
     "Through the model: a good token that has become likely enough, and a bad one that has become unlikely enough, move nothing."
     model = with_value_head(llama(), SMALL)
     episodes = sample(model, TOKENIZER, PROMPTS[:4], SMALL, 0)
+
     def gradient(shift, sign):
         model.zero_grad()
         new = seen(model, episodes)[0]
         objective, cut = clipped_objective(new, new.detach() - shift, sign * torch.ones(len(new)), 0.2)
         objective.sum().backward()
-        return sum(p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None), cut.float().mean().item()
+        return sum(
+            p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None
+        ), cut.float().mean().item()
+
     assert gradient(0.5, +1) == gradient(-0.5, -1) == (0, 1)  # ratio e^±0.5, beyond 1 ± 0.2
     for shift, sign in ((0.1, +1), (-0.1, -1), (0.5, -1), (-0.5, +1)):
         moved, cut = gradient(shift, sign)
@@ -249,10 +334,11 @@ def test_advantages_against_the_plain_sum():
 
 
 def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
-    ("Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its "
-     "own.")
+    "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its own."
     import treekit.training.ppo as module
+
     found, rewarded = TOKENIZER(" bridge bridge bridge").input_ids, []
+
     def searching(model, tokenizer, prompts, recipe, seed):
         out = []
         for e in sample(model, tokenizer, prompts, recipe, seed):
@@ -266,17 +352,28 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
                 )
             )
         return out
+
     real = gae
-    monkeypatch.setattr(module, "gae", lambda rewards, *rest: (rewarded.append(rewards.clone()), real(rewards, *rest))[1])
-    _, log = ppo(
-        llama(), TOKENIZER, PROMPTS, lambda p, r: [5.0] * len(r), replace(SMALL, epochs=1, rollouts=12, unfinished=0.0), rollout=searching
+    monkeypatch.setattr(
+        module, "gae", lambda rewards, *rest: (rewarded.append(rewards.clone()), real(rewards, *rest))[1]
     )
-    assert all(r[-1] == 5 and (r[:-1] == 0).all() and len(r) <= SMALL.max_new for r in rewarded) and log[0]["length"] <= SMALL.max_new
+    _, log = ppo(
+        llama(),
+        TOKENIZER,
+        PROMPTS,
+        lambda p, r: [5.0] * len(r),
+        replace(SMALL, epochs=1, rollouts=12, unfinished=0.0),
+        rollout=searching,
+    )
+    assert (
+        all(r[-1] == 5 and (r[:-1] == 0).all() and len(r) <= SMALL.max_new for r in rewarded)
+        and log[0]["length"] <= SMALL.max_new
+    )
     model = with_value_head(llama(), SMALL)
     episodes = searching(model, TOKENIZER, PROMPTS[:2], SMALL, 0)
     own = [e.tokens[p] for e in episodes for p in e.own]
     assert len(logprobs(model, episodes)) == len(own)
-    assert own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start:]]
+    assert own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start :]]
     _, log = ppo(
         llama(),
         TOKENIZER,
@@ -287,13 +384,23 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
     )
     assert all(math.isfinite(v) for row in log for v in row.values())  # from one that wrote nothing, nothing is learned
     with pytest.raises(UsageError, match="update 1: no episode has a token of the policy's own"):
-        ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)])
+        ppo(
+            llama(),
+            TOKENIZER,
+            PROMPTS,
+            long,
+            SMALL,
+            rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)],
+        )
 
 
 def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
     import treekit.training.ppo as module
+
     last, real = [], gae
-    monkeypatch.setattr(module, "gae", lambda rewards, *rest: (last.append(rewards[-1].item()), real(rewards, *rest))[1])
+    monkeypatch.setattr(
+        module, "gae", lambda rewards, *rest: (last.append(rewards[-1].item()), real(rewards, *rest))[1]
+    )
     episodes = []
     ppo(
         llama(),
@@ -301,14 +408,22 @@ def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
         PROMPTS,
         lambda p, r: [0.5] * len(r),
         replace(SMALL, epochs=1, rollouts=12, max_new=3, unfinished=0.75),
-        rollout=lambda *a: episodes.extend(sample(*a)) or [replace(e, ended=n % 2 == 0) for n, e in enumerate(episodes)],
+        rollout=lambda *a: (
+            episodes.extend(sample(*a)) or [replace(e, ended=n % 2 == 0) for n, e in enumerate(episodes)]
+        ),
     )
     assert last == [0.5, -0.25] * 6
 
 
 def test_micro_batches_add_up():
     one, two = (
-        ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-3, rollouts=12, epochs=1, passes=1, batch=12, micro=micro))[0]
+        ppo(
+            llama(),
+            TOKENIZER,
+            PROMPTS,
+            long,
+            replace(SMALL, lr=1e-3, rollouts=12, epochs=1, passes=1, batch=12, micro=micro),
+        )[0]
         for micro in (0, 5)
     )
     assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
@@ -320,7 +435,7 @@ def test_the_price_follows_its_target():
     _, near = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6, target_kl=1e4, kl=0.1))
     _, fixed = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3, kl=0.1))
     assert far[-1]["beta"] > 0.1 > near[-1]["beta"]
-    assert near[2]["beta"] == pytest.approx(0.1 * 0.98 ** 2)
+    assert near[2]["beta"] == pytest.approx(0.1 * 0.98**2)
     assert {row["beta"] for row in fixed} == {0.1}
 
 
@@ -350,13 +465,15 @@ def test_it_learns_by_lora():
 
 # ---- cut off, broken, mismatched ----
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = replace(SMALL, method=method, epochs=4, save_every=2, target_kl=0.5)
     whole, log = ppo(llama(), TOKENIZER, PROMPTS, long, recipe)
     assert json.loads(json.dumps(log)) == log  # it is kept as JSON
-    with pytest.raises(PowerCut): ppo(llama(), TOKENIZER, PROMPTS, cut_off(5, long), recipe, tmp_path)
+    with pytest.raises(PowerCut):
+        ppo(llama(), TOKENIZER, PROMPTS, cut_off(5, long), recipe, tmp_path)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 4 and len(log) == 6
     again, found = ppo(llama(), TOKENIZER, PROMPTS, long, recipe, tmp_path)
     assert found == log and same(weights(whole), weights(again))
@@ -367,7 +484,9 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
 @pytest.mark.slow
 def test_killed_and_started_again(tmp_path):
     slow = "lambda p, r: (time.sleep(.2), long(p, r))[1]"
-    killed("test_ppo", f"ppo(llama(), TOKENIZER, PROMPTS, {slow}, replace(SMALL, epochs=6), {str(tmp_path)!r})", tmp_path)
+    killed(
+        "test_ppo", f"ppo(llama(), TOKENIZER, PROMPTS, {slow}, replace(SMALL, epochs=6), {str(tmp_path)!r})", tmp_path
+    )
     assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 9
     resumed, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6), tmp_path)
     whole, due = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6))
@@ -376,9 +495,11 @@ def test_killed_and_started_again(tmp_path):
 
 def test_what_is_no_number_stops_it(tmp_path):
     asked = []
+
     def sick(prompts, replies):
         asked.append(prompts)
         return [float("nan") if len(asked) == 3 and n == 2 else 0.5 for n in range(len(replies))]
+
     with pytest.raises(Diverged, match=r"update 3: the reward of p\d+ is no number; the batch was (p\d+, )+p\d+") as e:
         ppo(llama(), TOKENIZER, PROMPTS, sick, replace(SMALL, epochs=4), tmp_path)
     # the sound one stays
@@ -386,8 +507,11 @@ def test_what_is_no_number_stops_it(tmp_path):
     assert all(i in str(e.value) for i, _ in asked[2])
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 2
     broken = llama()
-    with torch.no_grad(): broken.model.norm.weight[3] = float("nan")
-    with pytest.raises(Diverged, match=r"update 1, minibatch 1: the loss is nan; the batch was (p\d+, ){3}p\d+: .*lower lr"):
+    with torch.no_grad():
+        broken.model.norm.weight[3] = float("nan")
+    with pytest.raises(
+        Diverged, match=r"update 1, minibatch 1: the loss is nan; the batch was (p\d+, ){3}p\d+: .*lower lr"
+    ):
         ppo(broken, TOKENIZER, PROMPTS, long, SMALL)
     with pytest.raises(Diverged, match=r"step 1: the loss is nan; the batch was"):
         train_reward(copy.deepcopy(broken), TOKENIZER, RATED, Recipe("full", batch=4))
@@ -398,49 +522,72 @@ def test_what_is_no_number_stops_it(tmp_path):
 def test_a_checkpoint_that_does_not_fit(tmp_path):
     ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
     saved = load_checkpoint(tmp_path / "checkpoint.pt")
-    with pytest.raises(UsageError, match="another training"): ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epsilon=0.1), tmp_path)
+    with pytest.raises(UsageError, match="another training"):
+        ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epsilon=0.1), tmp_path)
     # from another SFT model
-    with pytest.raises(UsageError, match="another training"): ppo(llama(1), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
+    with pytest.raises(UsageError, match="another training"):
+        ppo(llama(1), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
     saved["weights"]["head.weight"] = torch.zeros(1, 48)
     torch.save(saved, tmp_path / "checkpoint.pt")
     with pytest.raises(UsageError, match=r"head.weight is \(1, 48\) there and \(1, 32\) here"):
         ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
     save_headed(with_value_head(llama(), SMALL), TOKENIZER, tmp_path / "judge")
     torch.save(dict(weight=torch.zeros(1, 48), bias=torch.zeros(1)), tmp_path / "judge" / "head.pt")
-    with pytest.raises(UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"):
+    with pytest.raises(
+        UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"
+    ):
         load_headed(tmp_path / "judge")
-    with pytest.raises(UsageError, match="no head.pt in 'nowhere'"): load_headed(tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="no head.pt in 'nowhere'"):
+        load_headed(tmp_path / "nowhere")
 
 
 def test_bad_input_has_its_line(monkeypatch):
-    with pytest.raises(UsageError, match="no prompt is left"): ppo(llama(), TOKENIZER, [], long, SMALL)
-    with pytest.raises(UsageError, match="'x' has 0 tokens"): ppo(llama(), TOKENIZER, [("x", "")], long, SMALL)
+    with pytest.raises(UsageError, match="no prompt is left"):
+        ppo(llama(), TOKENIZER, [], long, SMALL)
+    with pytest.raises(UsageError, match="'x' has 0 tokens"):
+        ppo(llama(), TOKENIZER, [("x", "")], long, SMALL)
     with pytest.raises(UsageError, match="'y' has .* tokens: it should have between one and max_tokens - max_new = 14"):
         ppo(llama(), TOKENIZER, [("y", "dam " * 30)], long, replace(SMALL, max_tokens=20))
-    with pytest.raises(UsageError, match="gave 1 scores for 8 replies"): ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [1.0], SMALL)
-    with pytest.raises(UsageError, match="epsilon should be above zero, not 0"): PPO(epsilon=0)
-    with pytest.raises(UsageError, match="kl should be zero or more"): PPO(kl=-1)
-    with pytest.raises(UsageError, match="nothing to train on"): train_reward(llama(), TOKENIZER, [], Recipe("full"))
+    with pytest.raises(UsageError, match="gave 1 scores for 8 replies"):
+        ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [1.0], SMALL)
+    with pytest.raises(UsageError, match="epsilon should be above zero, not 0"):
+        PPO(epsilon=0)
+    with pytest.raises(UsageError, match="kl should be zero or more"):
+        PPO(kl=-1)
+    with pytest.raises(UsageError, match="nothing to train on"):
+        train_reward(llama(), TOKENIZER, [], Recipe("full"))
     monkeypatch.setitem(sys.modules, "peft", None)
-    for training in (lambda: ppo(llama(), TOKENIZER, PROMPTS, long, PPO()), lambda: train_reward(llama(), TOKENIZER, RATED, Recipe())):
-        with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"): training()
+    for training in (
+        lambda: ppo(llama(), TOKENIZER, PROMPTS, long, PPO()),
+        lambda: train_reward(llama(), TOKENIZER, RATED, Recipe()),
+    ):
+        with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"):
+            training()
 
 
 # ---- Search-R1 ----
 
+
 def spoken(*scripts):
     "A stand-in for sampling: each rollout's replies in order, with their tokens."
     from treekit.training.sft import prompt_tokens
+
     drawn, left = [], [list(s) for s in scripts]
+
     def continued(model, rows, max_new, over, noise, at_once):
         out = []
         for row in rows:
-            mine = next(i for i, (_, p) in enumerate(PROMPTS) if row[:len(prompt_tokens(TOKENIZER, p))] == prompt_tokens(TOKENIZER, p))
+            mine = next(
+                i
+                for i, (_, p) in enumerate(PROMPTS)
+                if row[: len(prompt_tokens(TOKENIZER, p))] == prompt_tokens(TOKENIZER, p)
+            )
             text, ends = left[mine].pop(0)
             # letter by letter: not as the tokenizer would cut it
             out.append([t for c in text for t in TOKENIZER(c).input_ids] + [TOKENIZER.eos_token_id] * ends)
             drawn.append((PROMPTS[mine][0], out[-1]))
         return out
+
     return continued, drawn
 
 
@@ -457,7 +604,9 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
     continued, drawn = spoken(*scripts)
     monkeypatch.setattr(module, "continued", continued)
     asked = []
-    roll = module.searching(lambda queries: asked.append(queries) or [f"[1] {q}: </search> lies in Runess" for q in queries], turns=2)
+    roll = module.searching(
+        lambda queries: asked.append(queries) or [f"[1] {q}: </search> lies in Runess" for q in queries], turns=2
+    )
     episodes = roll(llama(), TOKENIZER, PROMPTS[:4], SMALL, 0)
     assert asked == [["dam"] * 3] and [(e.reply, e.ended) for e in episodes] == [("Mole", True)] * 3 + [("", False)]
     for e in episodes:
@@ -466,12 +615,15 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
         rest = iter(said)
         assert all(t in rest for t in own)
         assert len(e.tokens) == e.start + len(e.mask)
-        assert e.tokens[:e.start] == TOKENIZER(dict(PROMPTS)[e.id]).input_ids
+        assert e.tokens[: e.start] == TOKENIZER(dict(PROMPTS)[e.id]).input_ids
         assert own == said or e.id == "p2" and TOKENIZER.decode(own) == "<search>dam</search><answer>Mole</answer>"
-        others = TOKENIZER.decode([t for t, own in zip(e.tokens[e.start:], e.mask) if not own])
+        others = TOKENIZER.decode([t for t, own in zip(e.tokens[e.start :], e.mask) if not own])
         assert "Runess" not in TOKENIZER.decode(own) and ("Runess" in others) == (e.id != "p3")
-    first, second = (TOKENIZER.decode(e.tokens[e.start:]) for e in episodes[:2])
-    assert first == "<search>dam</search>\n\n<information>[1] dam: </search> lies in Runess</information>\n\n<answer>Mole</answer>"
+    first, second = (TOKENIZER.decode(e.tokens[e.start :]) for e in episodes[:2])
+    assert (
+        first
+        == "<search>dam</search>\n\n<information>[1] dam: </search> lies in Runess</information>\n\n<answer>Mole</answer>"
+    )
     assert "<search>dam</s></search>\n\n<information>" in second
     assert "so</s>\nThat was no action." in second
     assert "I can't search any more." in second
@@ -479,31 +631,42 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
 
 def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
     import treekit.training.search_r1 as module
+
     continued, _ = spoken([("<search>dam</search>", 0), ("<answer>a</answer>", 0)], [("<answer>b</answer>", 0)])
     monkeypatch.setattr(module, "continued", continued)
     one, two = module.searching(lambda queries: ["tower " * 50], most=5)(llama(), TOKENIZER, PROMPTS[:2], SMALL, 0)
-    assert TOKENIZER.decode(one.tokens).count("tower") < 6 and 0 not in two.mask and (one.reply, two.reply) == ("a", "b")
+    assert (
+        TOKENIZER.decode(one.tokens).count("tower") < 6 and 0 not in two.mask and (one.reply, two.reply) == ("a", "b")
+    )
 
 
 def test_search_r1s_rate_rises_and_stays_and_its_entropy_earns(tmp_path):
     from treekit.training.search_r1 import SearchR1PPO
     from treekit.training.sft import Trainer
+
     def rates(recipe):
         course = Trainer(llama(), recipe, 1000, "key")
-        for course.done in (0, 141, 284, 285, 600, 999): yield course.lr
+        for course.done in (0, 141, 284, 285, 600, 999):
+            yield course.lr
+
     assert list(rates(SearchR1PPO())) == pytest.approx([1e-6 / 285, 1e-6 * 142 / 285, 1e-6, 1e-6, 1e-6, 1e-6])
     assert list(rates(PPO("full", lr=1e-6, warmup=0.285)))[-1] < 2e-9  # the others fall
     # the bonus is in the loss: its gradient makes the policy flatter
     episodes = sample(llama(), TOKENIZER, PROMPTS[:3], SMALL, 0)
+
     def loss(entropy):
         model = with_value_head(llama(), SMALL)
         old = [[x.detach() for x in seen(model, [e])[:2]] for e in episodes]
         given = [torch.zeros(len(e.own)) for e in episodes]
+
         @dataclass(frozen=True)
-        class Own(PPO): entropy: float = 0.0
+        class Own(PPO):
+            entropy: float = 0.0
+
         recipe = Own(**asdict(SMALL), entropy=entropy)
         total, *_ = minibatch(model, episodes, [0, 1, 2], old, given, [v for _, v in old], recipe)
         return total, sum(p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None)
+
     (plain, flat), (with_bonus, pulled) = loss(0.0), loss(0.5)
     assert with_bonus < plain - 0.5 and pulled > flat
 
@@ -512,6 +675,7 @@ def test_a_step_of_search_r1(tmp_path):
     "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
     from treekit.core.types import Question
     from treekit.training.search_r1 import SearchR1PPO, train_search_r1
+
     save_model(llama(), TOKENIZER, tmp_path / "base")
     questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]
     quick = dict(method="lora", rollouts=7, batch=4, max_new=6, turns=1, epochs=1, lr=1e-2)
@@ -520,6 +684,15 @@ def test_a_step_of_search_r1(tmp_path):
     assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
     assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
     r = SearchR1PPO()
-    assert (r.rollouts, r.unfinished, r.warmup, r.falls, r.value_epsilon, r.entropy) == (512, 0, 0.285, False, 0.5, 0.001)
+    assert (r.rollouts, r.unfinished, r.warmup, r.falls, r.value_epsilon, r.entropy) == (
+        512,
+        0,
+        0.285,
+        False,
+        0.5,
+        0.001,
+    )
     with pytest.raises(UsageError, match="'q1' has no gold answer"):
-        train_search_r1([questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base"))
+        train_search_r1(
+            [questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base")
+        )

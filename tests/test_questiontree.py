@@ -1,4 +1,5 @@
 "Trees of questions as figures: nothing overlaps, Hangul has glyphs, odd traces can be drawn; and the artefacts that look into the code."
+
 import json, random
 from pathlib import Path
 
@@ -13,36 +14,74 @@ from commands import run_notebook, warmly
 from test_drawing import MORE_SEEDS, apart, overlap
 
 ROOT = Path(__file__).resolve().parents[1]
-WORDS = ("니타니아의 도시 다메라에서 태어난 사람 가운데 가장 먼저 〈격자무늬〉 1958년 樹 harbour $x^ \\frac{a}{b} <b> & "
-         "Unterwasserarchäologiemuseumsdirektorenkonferenzsaal [ANS_1]은(는) ✓ →".split())
+WORDS = (
+    "니타니아의 도시 다메라에서 태어난 사람 가운데 가장 먼저 〈격자무늬〉 1958년 樹 harbour $x^ \\frac{a}{b} <b> & "
+    "Unterwasserarchäologiemuseumsdirektorenkonferenzsaal [ANS_1]은(는) ✓ →".split()
+)
 
 
 def grown(seed=0, levels=3, children=3, words=12, unasked=False):
     "A trace as treekit.papers.toq.method leaves it, of random words."
     rng, trace = random.Random(seed), Trace()
-    def text(most=words): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
+    def text(most=words):
+        return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
     def judged(valid):
-        return dict(semantic_coherence=rng.randint(1, 10), answerability=rng.randint(0, 100),
-                    overall_assessment=rng.randint(0, 40) / 4, response_validity=valid)
+        return dict(
+            semantic_coherence=rng.randint(1, 10),
+            answerability=rng.randint(0, 100),
+            overall_assessment=rng.randint(0, 40) / 4,
+            response_validity=valid,
+        )
+
     def asked():
-        return dict(queries=[text(6)], hits=[dict(id=f"p{i}", title=text(4), score=1.0)
-                                             for i in range(rng.randint(0, 4))], response=text(3 * words),
-                                             evaluation=judged(rng.random() < .5))
-    given = [dict(response=text(3 * words), evaluation=judged(l == levels), level=l, positive=l == levels) for l in range(1, levels + 1)]
-    root = trace.add("question", text(2 * words), level=1,
-                     **asked() | dict(responses=given, levels=[dict(level=g["level"], of=g["level"],
-                         response=g["response"], evaluation=g["evaluation"]) for g in given]))
+        return dict(
+            queries=[text(6)],
+            hits=[dict(id=f"p{i}", title=text(4), score=1.0) for i in range(rng.randint(0, 4))],
+            response=text(3 * words),
+            evaluation=judged(rng.random() < 0.5),
+        )
+
+    given = [
+        dict(response=text(3 * words), evaluation=judged(l == levels), level=l, positive=l == levels)
+        for l in range(1, levels + 1)
+    ]
+    root = trace.add(
+        "question",
+        text(2 * words),
+        level=1,
+        **asked()
+        | dict(
+            responses=given,
+            levels=[
+                dict(level=g["level"], of=g["level"], response=g["response"], evaluation=g["evaluation"]) for g in given
+            ],
+        ),
+    )
+
     def below(node, level):
-        if level > levels: return
+        if level > levels:
+            return
         for number in range(1, rng.randint(1, children) + 1):
             slots = text()
             skipped = unasked and number > 1
-            child = trace.add("sub-question", slots if skipped else text(), node, level=level, number=number,
-                              slots=slots, depends_on=[n for n in range(1, number + 2) if n != number
-                                                       and n <= children and rng.random() < .4],
-                                                       answer="" if skipped else text(4), **({} if skipped else asked()))
-            if skipped: child.notes.append("not asked: [ANS_1] wasn't found")
-            elif rng.random() < .5: below(child, level + 1)
+            child = trace.add(
+                "sub-question",
+                slots if skipped else text(),
+                node,
+                level=level,
+                number=number,
+                slots=slots,
+                depends_on=[n for n in range(1, number + 2) if n != number and n <= children and rng.random() < 0.4],
+                answer="" if skipped else text(4),
+                **({} if skipped else asked()),
+            )
+            if skipped:
+                child.notes.append("not asked: [ANS_1] wasn't found")
+            elif rng.random() < 0.5:
+                below(child, level + 1)
+
     below(root, 2)
     last = trace.add("response", given[-1]["response"], root, level=levels)
     trace.add("evaluation", "valid", last, **given[-1]["evaluation"])
@@ -50,27 +89,45 @@ def grown(seed=0, levels=3, children=3, words=12, unasked=False):
 
 
 @pytest.mark.parametrize("draw", [draw_single_and_tree, draw_architecture])
-@pytest.mark.parametrize("shape", [dict(seed=0), *MORE_SEEDS, dict(levels=1), dict(levels=4, children=5),
-    pytest.param(dict(children=9, words=4), marks=pytest.mark.long), dict(words=80, children=2), dict(unasked=True, seed=3)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        dict(seed=0),
+        *MORE_SEEDS,
+        dict(levels=1),
+        dict(levels=4, children=5),
+        pytest.param(dict(children=9, words=4), marks=pytest.mark.long),
+        dict(words=80, children=2),
+        dict(unasked=True, seed=3),
+    ],
+)
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
-    import matplotlib; matplotlib.use("Agg")
+    import matplotlib
+
+    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+
     fig = draw(grown(**shape))
     _, texts, width, height = apart(fig)
     for i, t in enumerate(texts):
         assert t.x0 >= 0 and t.x1 <= width + 1 and t.ymax <= height + 1
-        for other in texts[i + 1:]: assert not overlap(t, other, slack=1.5)
+        for other in texts[i + 1 :]:
+            assert not overlap(t, other, slack=1.5)
     assert without_glyph("".join(t.get_text() for t in fig.axes[0].texts)) == ""
     plt.close(fig)
 
 
 @pytest.mark.long
 def test_no_text_is_drawn_as_a_box():
-    import matplotlib; matplotlib.use("Agg")
+    import matplotlib
+
+    matplotlib.use("Agg")
     import warnings
+
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib warns of a glyph that no font has
-        for draw in (draw_single_and_tree, draw_architecture): draw(grown(1)).canvas.draw()
+        for draw in (draw_single_and_tree, draw_architecture):
+            draw(grown(1)).canvas.draw()
     assert without_glyph("가나다 힣 ㄱ 漢字 →") == "" and without_glyph("🌳") == "🌳"
 
 
@@ -79,16 +136,20 @@ def test_a_trace_without_a_tree_says_so(draw):
     failed = Trace()
     failed.add("question", "누가 세웠나요?", level=1)
     for trace in (Trace(), failed):
-        with pytest.raises(UsageError, match="no tree of questions"): draw(trace)
+        with pytest.raises(UsageError, match="no tree of questions"):
+            draw(trace)
 
 
 def test_what_was_asked_is_found():
     trace = grown(5, levels=2, children=4)
     root = question_of(trace)
-    assert [n.data["number"] for n in subquestions_of(trace, root)] == list(range(1, 1 + len(subquestions_of(trace, root))))
+    assert [n.data["number"] for n in subquestions_of(trace, root)] == list(
+        range(1, 1 + len(subquestions_of(trace, root)))
+    )
 
 
 # --- artefacts
+
 
 @pytest.mark.slow
 def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
@@ -96,24 +157,33 @@ def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     import csv
     from treekit.artefacts.reproduce import reproduce_all
     from treekit.artefacts.catalog import runnable
+
     warmly(monkeypatch)
     tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
-    assert [(t.name, t.code, t.error) for t in tasks] == [("toq/algorithm1", 0, ""), ("toq/prompts", 0, ""), ("toq/inconsistencies", 0, "")]
+    assert [(t.name, t.code, t.error) for t in tasks] == [
+        ("toq/algorithm1", 0, ""),
+        ("toq/prompts", 0, ""),
+        ("toq/inconsistencies", 0, ""),
+    ]
     read = lambda name: list(csv.DictReader((folder / "toq" / f"{name}.csv").open(encoding="utf-8", newline="")))
     assert [r["line"] for r in read("algorithm1") if r["line"].isdigit()] == ["1", "2", *map(str, range(4, 20))]
     from treekit.papers.toq.planner import PROMPTS
+
     assert {(p.name, p.template) for p in PROMPTS.values()} <= {(r["name"], r["prompt"]) for r in read("prompts")}
     assert sum(r["claim"].startswith("O.Ass of") and r["finding"] == "differs" for r in read("inconsistencies")) == 10
-    with pytest.raises(UsageError): runnable(("treerare/algorithm",))  # stands in the paper's own notebook
+    with pytest.raises(UsageError):
+        runnable(("treerare/algorithm",))  # stands in the paper's own notebook
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page, small", [("rate", ('"komultihop", 100,', '"komultihop", 2,')), ("toq", ("n=8", "n=9"))])
 def test_the_pages_run_from_top_to_bottom(page, small, tmp_path, monkeypatch):
     import nbformat
+
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     nb = nbformat.read(ROOT / "nbs" / "explore" / f"{page}.ipynb", 4)
     assert small[0] in "".join(c.source for c in nb.cells)
-    for cell in nb.cells: cell.source = cell.source.replace(*small)
+    for cell in nb.cells:
+        cell.source = cell.source.replace(*small)
     run_notebook(nb, tmp_path)
     assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "votes.csv").exists()

@@ -1,5 +1,4 @@
-("RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the "
- "readings, the baselines.")
+"RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the readings, the baselines."
 
 import asyncio, itertools, json, random, re
 from dataclasses import replace
@@ -24,28 +23,44 @@ from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.training import ROUTER, SETTINGS
 from treekit.papers.rdr2.router import (
-    COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, reveal_nodes, nearest_part, prefix, read_behaviours, unfold)
+    COUNTED,
+    CURATED,
+    EXPELLED,
+    FORMATS,
+    PREFIX,
+    ROUTE,
+    decide,
+    reveal_nodes,
+    nearest_part,
+    prefix,
+    read_behaviours,
+    unfold,
+)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 from treekit.corpora.tree_store import build
 
 
-def hits(*passages): return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]
+def hits(*passages):
+    return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]
 
 
-def Shelf(*passages): return FakeShelf(passages)
+def Shelf(*passages):
+    return FakeShelf(passages)
 
 
 class Router(FakeChat):
     "Replies to the routing prompt by a function of the document's text; reads with an answer of its own."
+
     def __init__(self, says, pauses=None, one_by_one=False):
         super().__init__(latency=0.003 if pauses else 0, pauses=pauses, at_once=1 if one_by_one else None)
         self.says, self.seen, self.read = says, [], []
 
     def reply(self, request, sample):
         if request.prompt.task != "route":
-            if sample == request.sample: self.read.append(request)
+            if sample == request.sample:
+                self.read.append(request)
             return Completion("an answer, another", tokens_in=5, tokens_out=2)
         self.seen.append(request.inputs["document"])
         return Completion(self.says(request.inputs["document"]), tokens_in=9, tokens_out=3)
@@ -53,26 +68,42 @@ class Router(FakeChat):
 
 def ask(method, router, trees, *passages, question="What is asked?", dataset="asqa", id="q"):
     "A prediction with a scripted router."
-    return asyncio.run(method(Question(id, dataset, question), Context(router, Shelf(*passages), documents=Documents(trees))))
+    return asyncio.run(
+        method(Question(id, dataset, question), Context(router, Shelf(*passages), documents=Documents(trees)))
+    )
 
 
-def routings(prediction): return [n for n in prediction.trace.nodes if n.kind == "routing"]
-def counts(prediction): return prediction.trace.nodes[0].data["counts"]
-def routed(prediction): return [p["text"] for p in prediction.trace.nodes[0].data["passages"]]
+def routings(prediction):
+    return [n for n in prediction.trace.nodes if n.kind == "routing"]
+
+
+def counts(prediction):
+    return prediction.trace.nodes[0].data["counts"]
+
+
+def routed(prediction):
+    return [p["text"] for p in prediction.trace.nodes[0].data["passages"]]
 
 
 def outline(prediction):
     "The router's steps in the order of the outline: a view, then what it had unfolded."
     by_parent, steps = {}, []
-    for n in prediction.trace.nodes: by_parent.setdefault(n.parent, []).append(n)
+    for n in prediction.trace.nodes:
+        by_parent.setdefault(n.parent, []).append(n)
+
     def walk(node):
-        if node.kind == "routing": steps.append(node)
-        for child in by_parent.get(node.id, []): walk(child)
-    for n in by_parent[0]: walk(n)
+        if node.kind == "routing":
+            steps.append(node)
+        for child in by_parent.get(node.id, []):
+            walk(child)
+
+    for n in by_parent[0]:
+        walk(n)
     return steps
 
 
 # --- the paper's own case (Tables 10 to 12); its root is -1, ours 0, so an id here is the printed one and 1
+
 
 def the_park():
     "Table 12's tree: its headings and ids, with words of our own where it leaves out what stands there."
@@ -116,7 +147,10 @@ def the_park():
             (depth + 1, "content", text)
             for text in own.get(
                 heading,
-                [f"Paragraph {i} of {heading}, with some words that stand nowhere else: {heading[::-1]} {i}." for i in range(content)],
+                [
+                    f"Paragraph {i} of {heading}, with some words that stand nowhere else: {heading[::-1]} {i}."
+                    for i in range(content)
+                ],
             )
         ]
     return build_tree("Six Flags Over Texas", rows, "park")
@@ -136,10 +170,14 @@ TITAN = build_tree(
 def the_router(document):
     "What Table 12's router says to each subtree."
     shown = {int(m) for m in re.findall(r"^\t*(\d+): (?!=)", document, re.M)}
-    if "Titan (roller" in document.split("\n")[0]: return "[ANSWER] 2: Titan is a coaster of steel"
-    if 18 in shown: return "[EXPAND] 1: ==Introduction=="
-    if {2, 3} <= shown: return "Cannot answer"
-    if 20 in shown: return "[ANSWER] 20: In the new century\n[EXPAND] 41: ===Records==="
+    if "Titan (roller" in document.split("\n")[0]:
+        return "[ANSWER] 2: Titan is a coaster of steel"
+    if 18 in shown:
+        return "[EXPAND] 1: ==Introduction=="
+    if {2, 3} <= shown:
+        return "Cannot answer"
+    if 20 in shown:
+        return "[ANSWER] 20: In the new century\n[EXPAND] 41: ===Records==="
     assert {42, 43, 44, 45} <= shown
     return "[ANSWER] 42: * Tallest coaster: Titan\n[ANSWER] 45: * Tallest swing ride"
 
@@ -163,7 +201,9 @@ def test_the_case_study_in_its_order():
         157: "Tower",
         168: "Former Attractions",
     }
-    assert {i: park[i + 1].text for i in printed} == printed and {i for i in park.headings if i} == {i + 1 for i in printed}
+    assert {i: park[i + 1].text for i in printed} == printed and {i for i in park.headings if i} == {
+        i + 1 for i in printed
+    }
     router = Router(the_router)
     chunks = [
         Passage("1", park.title, "harder than the decades before, and the gates changed owners twice."),
@@ -172,7 +212,12 @@ def test_the_case_study_in_its_order():
     ]
     p = ask(RDR2(), router, [park, TITAN], *chunks, question="What is the tallest ride at six flags over texas?")
     steps = [(n.data["lit"], n.data["answers"], n.data["expands"]) for n in outline(p)]
-    case = [([17], [], [0]), ([1, 2], [], []), ([19], [19], [40]), ([41, 42, 43, 44], [41, 44], [])]  # as Table 12 prints it
+    case = [
+        ([17], [], [0]),
+        ([1, 2], [], []),
+        ([19], [19], [40]),
+        ([41, 42, 43, 44], [41, 44], []),
+    ]  # as Table 12 prints it
     assert [tuple([i - 1 for i in ids] for ids in step) for step in steps[:4]] == case
     assert [n.text for n in outline(p)][:4] == [
         "[EXPAND] 1: Introduction",
@@ -184,11 +229,17 @@ def test_the_case_study_in_its_order():
     above = ["==History==", "===2000s===", park[20].text]
     above += ["==Firsts, bests, and other records==", "===Records===", park[42].text, park[45].text]
     assert routed(p) == ["\n".join(above), f"==Introduction==\n{TITAN[1].text}"]
-    assert f"## Paragraph\n{park.title}\n" + "\n".join(above) + f"\n\n{TITAN.title}\n==Intro" in router.read[0].text  # line by line
+    assert (
+        f"## Paragraph\n{park.title}\n" + "\n".join(above) + f"\n\n{TITAN.title}\n==Intro" in router.read[0].text
+    )  # line by line
     printed = ask(RDR2(headings=False), Router(the_router), [park, TITAN], *chunks)
     assert routed(printed) == ["\n".join(park[i].text for i in (20, 42, 45)), TITAN[1].text]  # as Table 11 prints it
-    assert (p.usage.calls, p.usage.critical_path) == (6, 3)  # three subtrees at once, two expansions at once, the reader
-    for i in park.headings: assert all(f"{i}: " in seen for seen in router.seen if seen.startswith("0: Six"))  # all structure nodes stay
+    assert (p.usage.calls, p.usage.critical_path) == (
+        6,
+        3,
+    )  # three subtrees at once, two expansions at once, the reader
+    for i in park.headings:
+        assert all(f"{i}: " in seen for seen in router.seen if seen.startswith("0: Six"))  # all structure nodes stay
     assert router.read[0].inputs["documents"][0].title == "Six Flags Over Texas" and "19:" not in router.read[0].text
     together = ask(RDR2(views="document"), Router(lambda d: "Cannot answer"), [park, TITAN], *chunks)
     assert [n.data["lit"] for n in routings(together)] == [[18, 20], [2]]
@@ -196,7 +247,10 @@ def test_the_case_study_in_its_order():
 
 def test_the_case_in_the_other_format_and_by_another_model():
     "The router is another model than the reader, and is asked for the routing alone."
-    def enclosed(document): return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
+
+    def enclosed(document):
+        return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
+
     reader, router = Router(None), Router(enclosed)
     context = Context(
         reader,
@@ -207,11 +261,15 @@ def test_the_case_in_the_other_format_and_by_another_model():
     p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), context))
     assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
     assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
-    assert "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
+    assert (
+        "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template
+        and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
+    )
     assert RDR2().format == SETTINGS[ROUTER].format == "tag"  # App. A.2, as C.2, Table 12 and the public code write it
 
 
 # --- Algorithm 1, against another way to say it
+
 
 def some_tree(draw, title="Page", id="page", prefix=""):
     "A tree of any shape: headings over headings, lists below paragraphs, text before and after subsections."
@@ -241,9 +299,11 @@ def test_algorithm_1_lights_what_it_says(seed):
         family = [node, *itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(node))]
         for seen in nodes:
             # … it, or content it hangs below, is a sibling of a node;
-            if any(tree[f].parent == tree[seen].parent and tree[seen].parent is not None for f in family): wanted.add(node)
+            if any(tree[f].parent == tree[seen].parent and tree[seen].parent is not None for f in family):
+                wanted.add(node)
             # … or it is content above one
-            if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)): wanted.add(node)
+            if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)):
+                wanted.add(node)
     rst = reveal_nodes(tree, nodes)
     assert set(rst.visible) == wanted and list(rst.visible) == sorted(rst.visible)
     shown = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")]
@@ -270,10 +330,13 @@ def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace
         Passage("2", "Elsewhere", "Nobody knows this page."),
     )
     assert [n.data["thinking"] for n in routings(p)] == [["The second paragraph, perhaps."]]
-    assert p.trace.nodes[0].notes == ["in no known document, and so read as retrieved: 1 of 2 passages"] and counts(p) == dict(plain=1)
+    assert p.trace.nodes[0].notes == ["in no known document, and so read as retrieved: 1 of 2 passages"] and counts(
+        p
+    ) == dict(plain=1)
 
 
 # --- a subtree that is too long
+
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
@@ -294,7 +357,8 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
         assert rst.left_out | set(shown) == {*tree.headings, *whole.visible}
         assert all(tree[i].parent in shown for i in shown if i)  # nothing hangs in the air
         assert must & {*tree.headings, *whole.visible} <= set(shown)
-        if longest is None or longest >= len(whole.text): assert rst is whole
+        if longest is None or longest >= len(whole.text):
+            assert rst is whole
 
 
 @pytest.mark.long
@@ -312,11 +376,17 @@ def test_a_page_of_twenty_thousand_headings_is_routed():
         "r",
     )
     says = "[ANSWER] 20000: Parish number 9999 has a mill\n[EXPAND] 39999: ==Parish 19999=="
-    chunk, router = Passage("r#1", "Register", "Parish number 9999 has a mill of 10999, built of stone."), Router(lambda d: says)
+    chunk, router = (
+        Passage("r#1", "Register", "Parish number 9999 has a mill of 10999, built of stone."),
+        Router(lambda d: says),
+    )
     p = ask(RDR2(), router, [parishes], chunk)
     [view], [seen] = routings(p), router.seen
     assert 59_000 < len(seen) <= 60_000 and "20000: Parish number 9999" in seen and "39999:" not in seen
-    assert (view.data["answers"], counts(p)) == ([20000], dict(shortened=1, hidden=1)) and "farther off were left out" in view.notes[0]
+    assert (view.data["answers"], counts(p)) == (
+        [20000],
+        dict(shortened=1, hidden=1),
+    ) and "farther off were left out" in view.notes[0]
     whole = ask(RDR2(longest=None), router, [parishes], chunk)
     assert [v.data["heading"] for v in routings(whole)] == [None, 39999]
     assert not any(v.notes for v in routings(whole))
@@ -326,7 +396,11 @@ def test_a_page_of_twenty_thousand_headings_is_routed():
 def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
     tree = build_tree(
         "Park",
-        [r for d in (1980, 1990, 2000) for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))],
+        [
+            r
+            for d in (1980, 1990, 2000)
+            for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))
+        ],
     )
     rst = reveal_nodes(tree, [2])
     for said, expands, found in (
@@ -343,11 +417,19 @@ def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
 def test_a_long_section_is_shown_around_its_passage():
     items = build_tree(
         "List",
-        [(1, "structure", "Mills"), *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000))],
+        [
+            (1, "structure", "Mills"),
+            *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000)),
+        ],
         "l",
     )
     router = Router(lambda d: "Cannot answer")
-    p = ask(RDR2(longest=5000), router, [items], Passage("l#1", "List", "* The mill of place number 4000 was built in 5000."))
+    p = ask(
+        RDR2(longest=5000),
+        router,
+        [items],
+        Passage("l#1", "List", "* The mill of place number 4000 was built in 5000."),
+    )
     visible = routings(p)[0].data["lit"]
     assert 4002 in visible and visible == list(range(visible[0], visible[-1] + 1))
     assert 50 < len(visible) < 120 and abs((visible[0] + visible[-1]) / 2 - 4002) <= 1
@@ -355,18 +437,30 @@ def test_a_long_section_is_shown_around_its_passage():
 
 # --- the loop, against one that does one thing after the other
 
+
 def wild(draw_by, tree):
     "A router whose output is any mixture of sound and unsound behaviours, and depends on the document's text alone."
+
     def says(document):
         draw = random.Random(f"{draw_by} {document}")
-        if draw.random() < 0.15: return draw.choice(["Cannot answer", "I'm not sure.", ""]) or "hm"
+        if draw.random() < 0.15:
+            return draw.choice(["Cannot answer", "I'm not sure.", ""]) or "hm"
         lines = []
         for _ in range(draw.randint(1, 4)):
             node = tree[draw.randrange(len(tree))]
-            tag = draw.choice(["ANSWER", "EXPAND"]) if draw.random() < 0.4 else "ANSWER" if node.type == "content" else "EXPAND"
-            words = draw.choice([prefix(node.text)] * 6 + ["", prefix(tree[draw.randrange(len(tree))].text), "words of its own"])
+            tag = (
+                draw.choice(["ANSWER", "EXPAND"])
+                if draw.random() < 0.4
+                else "ANSWER"
+                if node.type == "content"
+                else "EXPAND"
+            )
+            words = draw.choice(
+                [prefix(node.text)] * 6 + ["", prefix(tree[draw.randrange(len(tree))].text), "words of its own"]
+            )
             lines.append(f"[{tag}] {node.id if draw.random() < 0.9 else draw.randint(0, 60)}: {words}")
         return "\n".join(lines + ["Cannot answer"] * (draw.random() < 0.1))
+
     return says
 
 
@@ -374,18 +468,25 @@ def one_after_another(tree, places, says, limit):
     "The paper's reading in a dozen lines: a queue, one subtree at a time."
     queue, shown, opened, answers, asked = [], set(), [], set(), 0
     for nodes in places:
-        if (rst := reveal_nodes(tree, nodes)).visible not in [q.visible for q in queue]: queue.append(rst)
-    for rst in queue: shown |= set(rst.visible)
+        if (rst := reveal_nodes(tree, nodes)).visible not in [q.visible for q in queue]:
+            queue.append(rst)
+    for rst in queue:
+        shown |= set(rst.visible)
     while queue:
         rst = queue.pop(0)
         asked += 1
-        try: said = read_behaviours(says(rst.text))
-        except ValueError: said = None
+        try:
+            said = read_behaviours(says(rst.text))
+        except ValueError:
+            said = None
         d = decide(rst, said)
         answers |= set(d.answers)
         for h in d.expands:
-            if h in opened or set(tree.content(h)) <= shown or len(opened) == limit: continue
-            opened.append(h); shown |= set(tree.content(h)); queue.append(unfold(tree, h))
+            if h in opened or set(tree.content(h)) <= shown or len(opened) == limit:
+                continue
+            opened.append(h)
+            shown |= set(tree.content(h))
+            queue.append(unfold(tree, h))
     return sorted(answers), opened, asked
 
 
@@ -396,16 +497,23 @@ def test_at_once_is_as_one_after_another(seed):
     trees = [add_introduction(some_tree(draw, f"Page {i}", f"p{i}", f"Book {i} ")) for i in range(3)]
     passages = []
     for i, tree in enumerate(trees):
-        for node in draw.sample([n for n in tree.nodes if n.type == "content"], min(2, sum(n.type == "content" for n in tree.nodes))):
+        for node in draw.sample(
+            [n for n in tree.nodes if n.type == "content"], min(2, sum(n.type == "content" for n in tree.nodes))
+        ):
             passages.append(Passage(f"{i}-{node.id}", tree.title, node.text))
     draw.shuffle(passages)
-    if not passages: pytest.skip("no text in these trees")
+    if not passages:
+        pytest.skip("no text in these trees")
     by_title = {t.title: t for t in trees}
     says = lambda document: wild(seed, by_title[document.split("\n")[0][3:]])(document)
     limit = draw.randint(0, 5)
     fast, again, slow = (
         ask(RDR2(iterations=limit, top_k=9), router, trees, *passages)
-        for router in (Router(says, random.Random(f"a{seed}")), Router(says, random.Random(f"b{seed}")), Router(says, one_by_one=True))
+        for router in (
+            Router(says, random.Random(f"a{seed}")),
+            Router(says, random.Random(f"b{seed}")),
+            Router(says, one_by_one=True),
+        )
     )
     assert json.dumps(fast.to_json()) == json.dumps(again.to_json()) == json.dumps(slow.to_json())
     groups, _ = grouped(hits(*passages), Documents(trees))
@@ -413,14 +521,19 @@ def test_at_once_is_as_one_after_another(seed):
     for g, node in zip((g for g in groups if g.tree), documents, strict=True):
         answers, opened, asked = one_after_another(g.tree, [nodes for nodes, _ in g.places], says, limit)
         calls += asked
-        below = [n for n in outline(fast) if n.data["heading"] is not None and g.tree.id == documents_of(fast, n).data["id"]]
+        below = [
+            n for n in outline(fast) if n.data["heading"] is not None and g.tree.id == documents_of(fast, n).data["id"]
+        ]
         assert node.data["answers"] == answers and sorted(opened) == sorted(n.data["heading"] for n in below)
-        assert [n.data["iteration"] for n in sorted(below, key=lambda n: n.data["iteration"])] == list(range(1, len(opened) + 1))
+        assert [n.data["iteration"] for n in sorted(below, key=lambda n: n.data["iteration"])] == list(
+            range(1, len(opened) + 1)
+        )
     assert fast.usage.calls == calls and fast.usage.critical_path <= limit + 2
 
 
 def documents_of(prediction, node):
-    while node.kind != "document": node = prediction.trace.nodes[node.parent]
+    while node.kind != "document":
+        node = prediction.trace.nodes[node.parent]
     return node
 
 
@@ -433,7 +546,9 @@ def test_documents_and_headings_are_asked_at_once():
                 *(
                     (1 + j % 2, *r)
                     for j, r in enumerate(
-                        [("structure", f"Part {k} of {i}"), ("content", f"Text {k} of {i}.")][m] for k in range(4) for m in (0, 1)
+                        [("structure", f"Part {k} of {i}"), ("content", f"Text {k} of {i}.")][m]
+                        for k in range(4)
+                        for m in (0, 1)
                     )
                 ),
             ],
@@ -442,11 +557,17 @@ def test_documents_and_headings_are_asked_at_once():
         for i in range(3)
     ]
     router = Router(
-        lambda d: "\n".join(f"[EXPAND] {m}" for m in re.findall(r"(\d+): ==Part", d)) if "The opening" in d else "Cannot answer",
+        lambda d: (
+            "\n".join(f"[EXPAND] {m}" for m in re.findall(r"(\d+): ==Part", d))
+            if "The opening" in d
+            else "Cannot answer"
+        ),
         random.Random(0),
     )
     p = ask(RDR2(), router, trees, *(Passage(str(i), t.title, t[1].text) for i, t in enumerate(trees)))
-    assert (p.usage.calls, p.usage.critical_path) == (3 + 12 + 1, 3) and router.most >= 9 and counts(p)["all_refused"] == 1
+    assert (
+        (p.usage.calls, p.usage.critical_path) == (3 + 12 + 1, 3) and router.most >= 9 and counts(p)["all_refused"] == 1
+    )
 
 
 # --- what a router may write
@@ -471,7 +592,9 @@ TOWN = add_introduction(
     )
 )
 # 0 Tarn: 1 Introduction (2), 3 History (4; 5 War (6)), 7 Sights (8, 9), 10 People (11 Painters (12))
-BARE = build_tree(TOWN.title, [(TOWN.depth(n.id) - (n.id == 2), n.type, n.text) for n in TOWN.nodes[1:] if n.id != 1], TOWN.id)
+BARE = build_tree(
+    TOWN.title, [(TOWN.depth(n.id) - (n.id == 2), n.type, n.text) for n in TOWN.nodes[1:] if n.id != 1], TOWN.id
+)
 # as its builder leaves it, without a heading over the introduction: 0 Tarn (1), 2 History (3; 4 War (5)), 6 Sights (7, 8), 9 People (10
 # Painters (11))
 CHUNK = Passage("c", "Tarn", "founded in 1204 by fishermen.")
@@ -479,45 +602,50 @@ RIBE = build_tree("Ribe", [(1, "content", "Ribe is another town, far from the se
 IN_RIBE = Passage("r", "Ribe", "another town, far from the sea")
 
 
-@pytest.mark.parametrize("output, answers, opened, expected", [
-    ("<answer>4: It was founded in 1204</answer>", [4], [], {}),
-    ("[ANSWER] 4: It was founded", [4], [], {}),  # the other format
-    ("**[Answer]** 4 - It was founded", [4], [], {}),
-    ("[ANSWER] 4", [4], [], {}),  # no words: the id decides
-    ("[ANSWER] 4: it was fuonded in 1204", [4], [], {}),  # letters swapped
-    ("[ANSWER] 6: It was founded in 1204", [4], [], dict(moved=1)),  # the words win
-    ("[ANSWER] 99: It was founded in 1204", [4], [], dict(moved=1)),
-    ("[ANSWER] 4: A dragon lives there.", [], [], dict(text=1)),
-    ("[ANSWER] 99", [], [], dict(unknown=1)),
-    ("[ANSWER] 8: The cathedral has two spires.", [], [], dict(hidden=1)),
-    ("[ANSWER] 3: History", [], [], dict(kind=1)),
-    ("[EXPAND] 4: It was founded", [], [], dict(kind=1)),
-    ("[EXPAND] 3: History", [], [], dict(open=1)),
-    ("[EXPAND] 10: People", [], [], dict(empty=1)),
-    ("[EXPAND] 9: ==Sights==", [], [7], dict(moved=1)),
-    ("[EXPAND] 1: Introduction", [], [1], dict(introduction=1)),
-    ("[EXPAND] 0: Tarn", [], [1], dict(introduction=1)),
-    ("[ANSWER] 4: It was founded\n[ANSWER] 4", [4], [], dict(repeated=1)),
-    ("[EXPAND] 7 [EXPAND] 7: Sights", [], [7], dict(repeated=1)),
-    ("[ANSWER] 4\nCannot answer", [], [], dict(contradicted=1)),
-    ("Cannot answer. [EXPAND] 7", [], [], dict(contradicted=1)),
-    ("[REFUSE]\n[ANSWER] 4", [], [], dict(contradicted=1)),
-    ("Cannot answer", [], [], {}),
-    ("The document CANNOT ANSWER the question.", [], [], {}),
-    ("It was founded in 1204.", [], [], dict(collapsed=1, unread=1)),
-    ("4", [], [], dict(collapsed=1, unread=1)),
-    ("[ANSWER]", [], [], dict(collapsed=1, unread=1)),
-    ("[ANSWER] none of them\n[EXPAND] all", [], [], dict(collapsed=1, unread=1)),
-    ("[ANSWER] -1: Tarn", [], [], dict(unknown=1)),  # the root's number in the paper's print
-    ("[ANSWER] 4, 6 and 99", [4], [], dict(hidden=1, unknown=1)),
-    ("[ANSWER] 4: \"cannot answer\" is no part of it", [], [], dict(text=1)),
-    (f"[ANSWER] {'9' * 400}", [], [], dict(unknown=1)),
-])
+@pytest.mark.parametrize(
+    "output, answers, opened, expected",
+    [
+        ("<answer>4: It was founded in 1204</answer>", [4], [], {}),
+        ("[ANSWER] 4: It was founded", [4], [], {}),  # the other format
+        ("**[Answer]** 4 - It was founded", [4], [], {}),
+        ("[ANSWER] 4", [4], [], {}),  # no words: the id decides
+        ("[ANSWER] 4: it was fuonded in 1204", [4], [], {}),  # letters swapped
+        ("[ANSWER] 6: It was founded in 1204", [4], [], dict(moved=1)),  # the words win
+        ("[ANSWER] 99: It was founded in 1204", [4], [], dict(moved=1)),
+        ("[ANSWER] 4: A dragon lives there.", [], [], dict(text=1)),
+        ("[ANSWER] 99", [], [], dict(unknown=1)),
+        ("[ANSWER] 8: The cathedral has two spires.", [], [], dict(hidden=1)),
+        ("[ANSWER] 3: History", [], [], dict(kind=1)),
+        ("[EXPAND] 4: It was founded", [], [], dict(kind=1)),
+        ("[EXPAND] 3: History", [], [], dict(open=1)),
+        ("[EXPAND] 10: People", [], [], dict(empty=1)),
+        ("[EXPAND] 9: ==Sights==", [], [7], dict(moved=1)),
+        ("[EXPAND] 1: Introduction", [], [1], dict(introduction=1)),
+        ("[EXPAND] 0: Tarn", [], [1], dict(introduction=1)),
+        ("[ANSWER] 4: It was founded\n[ANSWER] 4", [4], [], dict(repeated=1)),
+        ("[EXPAND] 7 [EXPAND] 7: Sights", [], [7], dict(repeated=1)),
+        ("[ANSWER] 4\nCannot answer", [], [], dict(contradicted=1)),
+        ("Cannot answer. [EXPAND] 7", [], [], dict(contradicted=1)),
+        ("[REFUSE]\n[ANSWER] 4", [], [], dict(contradicted=1)),
+        ("Cannot answer", [], [], {}),
+        ("The document CANNOT ANSWER the question.", [], [], {}),
+        ("It was founded in 1204.", [], [], dict(collapsed=1, unread=1)),
+        ("4", [], [], dict(collapsed=1, unread=1)),
+        ("[ANSWER]", [], [], dict(collapsed=1, unread=1)),
+        ("[ANSWER] none of them\n[EXPAND] all", [], [], dict(collapsed=1, unread=1)),
+        ("[ANSWER] -1: Tarn", [], [], dict(unknown=1)),  # the root's number in the paper's print
+        ("[ANSWER] 4, 6 and 99", [4], [], dict(hidden=1, unknown=1)),
+        ('[ANSWER] 4: "cannot answer" is no part of it', [], [], dict(text=1)),
+        (f"[ANSWER] {'9' * 400}", [], [], dict(unknown=1)),
+    ],
+)
 def test_bad_output(output, answers, opened, expected):
     "Each gets its rule, and is counted under its name; the first subtree is the town's history."
     p = ask(
         RDR2(),
-        Router(lambda d: output if "\t\t4: It was" in d and "\t8:" not in d and "2: Tarn is" not in d else "Cannot answer"),
+        Router(
+            lambda d: output if "\t\t4: It was" in d and "\t8:" not in d and "2: Tarn is" not in d else "Cannot answer"
+        ),
         [TOWN],
         CHUNK,
     )
@@ -525,21 +653,28 @@ def test_bad_output(output, answers, opened, expected):
     assert first.data["answers"] == answers and [n.data["heading"] for n in routings(p)[1:]] == opened
     found = {k: n for k, n in counts(p).items() if k in COUNTED or k == "unread"}
     assert found == expected
-    assert first.data["collapsed"] == ("collapsed" in expected) and all(why in EXPELLED for *_, why in first.data["expelled"])
+    assert first.data["collapsed"] == ("collapsed" in expected) and all(
+        why in EXPELLED for *_, why in first.data["expelled"]
+    )
     assert bool(first.notes) == ("collapsed" in expected), "what wasn't in the format is said in the trace"
 
 
-@pytest.mark.parametrize("output", ["[EXPAND] 7", "[EXPAND] 1 [EXPAND] 7 [EXPAND] 5 [EXPAND] 11", "[EXPAND] 5: War\n[EXPAND] 3: History"])
+@pytest.mark.parametrize(
+    "output", ["[EXPAND] 7", "[EXPAND] 1 [EXPAND] 7 [EXPAND] 5 [EXPAND] 11", "[EXPAND] 5: War\n[EXPAND] 3: History"]
+)
 @pytest.mark.parametrize("limit", [0, 1, 3, 5])
 @pytest.mark.parametrize("reading", ["paper", "code"])
 def test_endless_expansion_ends(output, limit, reading):
     "A router that always says the same: no heading is unfolded twice, and no more of them than the limit."
-    if reading == "code": output = re.sub(r"\[EXPAND\] (\d+)(?!\d|:)", r"\n[EXPAND] \1: x", output)  # the one form that it reads
+    if reading == "code":
+        output = re.sub(r"\[EXPAND\] (\d+)(?!\d|:)", r"\n[EXPAND] \1: x", output)  # the one form that it reads
     p = ask(RDR2(iterations=limit, reading=reading), Router(lambda d: output), [TOWN], CHUNK)
     headings = [n.data["heading"] for n in routings(p)[1:]]
     assert len(headings) == len(set(headings)) <= limit and p.usage.calls == 2 + len(headings)
-    if limit == 5 and reading == "paper": assert counts(p).get("seen", 0) + counts(p).get("open", 0) >= 1
-    if limit == 0: assert counts(p).get("limit", 0) + counts(p).get("open", 0) + counts(p).get("seen", 0) >= 1
+    if limit == 5 and reading == "paper":
+        assert counts(p).get("seen", 0) + counts(p).get("open", 0) >= 1
+    if limit == 0:
+        assert counts(p).get("limit", 0) + counts(p).get("open", 0) + counts(p).get("seen", 0) >= 1
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -599,6 +734,7 @@ def test_what_is_rendered_is_parsed(name, seed):
 
 # --- where the readings differ, and what is a fault
 
+
 @pytest.mark.parametrize("reading", ["paper", "code"])
 def test_a_refusal_beside_behaviours_voids_them(reading):
     p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer"), [BARE], CHUNK)
@@ -613,7 +749,11 @@ def test_routed_passages_with_and_without_headings():
     assert routed(ask(RDR2(headings=False), Router(says), [BARE], CHUNK)) == ["It burned down in 1658."]
     lists = build_tree(
         "List",
-        [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")],
+        [
+            (1, "content", "The owners were:"),
+            (2, "content", "* Ada Roth of Ribe, a widow"),
+            (2, "content", "* Otto Venn of Tarn, a smith"),
+        ],
         "l",
     )
     says = lambda d: "[ANSWER] " + re.search(r"(\d+: \* Otto)", d)[1]
@@ -631,36 +771,59 @@ def test_an_introduction_can_be_reached_in_the_papers_reading_alone():
     for method, line in ((RDR2(), "[EXPAND] 1: Introduction"), (PUBLIC_CODE, "[EXPAND] 0: Tarn")):
         says = lambda d: "[ANSWER] " + re.search(r"(\d+: Tarn is)", d)[1] if "Tarn is a town" in d else line
         p = ask(method, Router(says), [BARE], CHUNK)
-        if method == PUBLIC_CODE: assert (routed(p), counts(p)["open"]) == ([], 1)
-        else: assert (routed(p), counts(p)["introduction"]) == (["==Introduction==\nTarn is a town on a river with a harbour."], 1)
+        if method == PUBLIC_CODE:
+            assert (routed(p), counts(p)["open"]) == ([], 1)
+        else:
+            assert (routed(p), counts(p)["introduction"]) == (
+                ["==Introduction==\nTarn is a town on a river with a harbour."],
+                1,
+            )
 
 
 def the_public_code(tree, places, says, limit):
     "The public code's loop, told again from its pipeline_inference.py: views, one set, one heading at a time. Answers; headings in order."
+
     def read(rst):
         text = says(rst.text)
-        if "cannot answer" in text.lower(): return [], []
+        if "cannot answer" in text.lower():
+            return [], []
         answers, expands = [], []
         for line in text.splitlines():
-            if not (m := re.match(r"^\[([A-Za-z]+)\]\s*(\d+)\s*:\s*(.*)$", line.strip())): continue
+            if not (m := re.match(r"^\[([A-Za-z]+)\]\s*(\d+)\s*:\s*(.*)$", line.strip())):
+                continue
             tag, id = m[1].lower(), int(m[2])
-            if id not in {*tree.headings, *rst.visible}: continue
-            if tag == "expand" and tree[id].type == "structure" and not {*tree.descendants(id)} & {*rst.visible}: expands.append(id)
-            if tag == "answer" and tree[id].type == "content": answers.append(id)
+            if id not in {*tree.headings, *rst.visible}:
+                continue
+            if tag == "expand" and tree[id].type == "structure" and not {*tree.descendants(id)} & {*rst.visible}:
+                expands.append(id)
+            if tag == "answer" and tree[id].type == "content":
+                answers.append(id)
         return answers, sorted(expands)
+
     views = list({reveal_nodes(tree, nodes).visible: reveal_nodes(tree, nodes) for nodes in places}.values())
-    seen, waiting, answers, opened = {i for nodes in places for i in nodes if tree[i].type == "content"}, set(), set(), []
+    seen, waiting, answers, opened = (
+        {i for nodes in places for i in nodes if tree[i].type == "content"},
+        set(),
+        set(),
+        [],
+    )
+
     def take(rst):
         found, expands = read(rst)
         answers.update(found)
         for h in expands:
-            if not {*tree.descendants(h)} & seen: waiting.add(h)
-    for view in views: take(view)
+            if not {*tree.descendants(h)} & seen:
+                waiting.add(h)
+
+    for view in views:
+        take(view)
     for _ in range(limit):
-        if not waiting: break
+        if not waiting:
+            break
         heading = waiting.pop()
         own = [i for i in tree[heading].children if tree[i].type == "content"]
-        if not own: continue
+        if not own:
+            continue
         opened.append(heading)
         seen.update(own)
         take(reveal_nodes(tree, own))
@@ -672,29 +835,47 @@ def test_the_public_code_as_it_is_told_again(seed):
     draw = random.Random(f"code {seed}")
     tree = some_tree(draw, "Page", "p")
     content = [n for n in tree.nodes if n.type == "content"]
-    if not content: pytest.skip("no text in this tree")
+    if not content:
+        pytest.skip("no text in this tree")
     passages = [Passage(f"{n.id}", tree.title, n.text) for n in draw.sample(content, min(3, len(content)))]
+
     def says(document):
         lines = []
         for i in range(draw_of(document).randint(0, 8)):
             own = random.Random(f"{seed} {document} {i}")
             tag, id = own.choice(["ANSWER", "EXPAND", "EXPAND", "Expand", "SKIP"]), own.randrange(len(tree) + 2)
-            lines.append(own.choice([f"[{tag}] {id}: words of any node", f"[{tag}]{id}:", f"[{tag}] {id}", f"<expand>{id}: x</expand>"]))
+            lines.append(
+                own.choice(
+                    [f"[{tag}] {id}: words of any node", f"[{tag}]{id}:", f"[{tag}] {id}", f"<expand>{id}: x</expand>"]
+                )
+            )
         return "\n".join(lines + ["Cannot answer"] * (draw_of(document).random() < 0.1)) or "nothing"
-    def draw_of(document): return random.Random(f"{seed} {document}")
+
+    def draw_of(document):
+        return random.Random(f"{seed} {document}")
+
     limit = draw.randint(0, 6)
     p = ask(replace(PUBLIC_CODE, iterations=limit), Router(says), [tree], *passages)
     [group], _ = grouped(hits(*passages), Documents([tree]), RULES["code"])
     answers, opened = the_public_code(tree, [nodes for nodes, _ in group.places], says, limit)
     [document] = [n for n in p.trace.nodes if n.kind == "document"]
-    assert (document.data["answers"], [n.data["heading"] for n in routings(p) if n.data["heading"] is not None]) == (answers, opened)
+    assert (document.data["answers"], [n.data["heading"] for n in routings(p) if n.data["heading"] is not None]) == (
+        answers,
+        opened,
+    )
 
 
 def test_the_public_code_is_named_and_has_no_fallback():
-    assert CODE.startswith("XuLingnan/RDR2@") and PUBLIC_CODE == RDR2(reading="code", longest=None) and not PUBLIC_CODE.fallback
+    assert (
+        CODE.startswith("XuLingnan/RDR2@")
+        and PUBLIC_CODE == RDR2(reading="code", longest=None)
+        and not PUBLIC_CODE.fallback
+    )
     for method in (RDR2(), PUBLIC_CODE):
         p = ask(method, router := Router(lambda d: "Cannot answer"), [BARE], CHUNK)
-        assert routed(p) == [] and "## Paragraph\n\n\n## Question" in router.read[0].text  # an empty section, as in the code
+        assert (
+            routed(p) == [] and "## Paragraph\n\n\n## Question" in router.read[0].text
+        )  # an empty section, as in the code
 
 
 def test_the_code_matches_headings_too():
@@ -741,7 +922,13 @@ def test_what_was_seen_and_what_was_retrieved():
     second = Passage("d", "Tarn", "It burned down in 1658.")
     p = ask(
         RDR2(reading="code"),
-        Router(lambda d: "[EXPAND] 2: History\n[EXPAND] 6: Sights" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
+        Router(
+            lambda d: (
+                "[EXPAND] 2: History\n[EXPAND] 6: Sights"
+                if "It burned" in d and "It was founded" not in d
+                else "Cannot answer"
+            )
+        ),
         [BARE],
         second,
     )
@@ -762,7 +949,10 @@ def test_titles_in_the_order_a_b_a():
     "The third passage lies in A's tree; it is counted, since the public code looks for it in B's."
     second = Passage("d", "Tarn", "The harbour has a lighthouse from 1841.")
     groups, interleaved = grouped(hits(CHUNK, IN_RIBE, second), Documents([TOWN, RIBE]))
-    assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [("Tarn", [(4,), (9,)]), ("Ribe", [(2,)])]
+    assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [
+        ("Tarn", [(4,), (9,)]),
+        ("Ribe", [(2,)]),
+    ]
     assert interleaved == 1
     assert grouped(hits(CHUNK, second, IN_RIBE), Documents([TOWN, RIBE]))[1] == 0
 
@@ -770,7 +960,11 @@ def test_titles_in_the_order_a_b_a():
 def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
     lost, foreign = (
         Passage("x", "Nowhere", "Of this there is no page."),
-        Passage("y", "Tarn", "Quarterly figures were published on Friday by the shipping company in another country altogether."),
+        Passage(
+            "y",
+            "Tarn",
+            "Quarterly figures were published on Friday by the shipping company in another country altogether.",
+        ),
     )
     p = ask(RDR2(), Router(lambda d: "[ANSWER] 4"), [TOWN], lost, CHUNK, foreign)
     assert routed(p) == [lost.text, f"==History==\n{TOWN[4].text}", foreign.text] and counts(p)["plain"] == 2
@@ -788,8 +982,10 @@ def test_refused_documents_and_the_fallback():
         none = ask(RDR2(fallback=fallback), router := Router(lambda d: "Cannot answer"), [TOWN, RIBE], *both)
         assert routed(none) == read and counts(none)["all_refused"] == 1
         assert (f"## Paragraph\n{both[0].title}\n{both[0].text}" in router.read[0].text) == fallback
-        torn = ask(RDR2(fallback=fallback), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, RIBE], *both)
-        assert routed(torn) == [founded, both[1].text][:1 + fallback] and counts(torn)["unread"] == 1
+        torn = ask(
+            RDR2(fallback=fallback), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, RIBE], *both
+        )
+        assert routed(torn) == [founded, both[1].text][: 1 + fallback] and counts(torn)["unread"] == 1
 
 
 def test_equal_subtrees_are_asked_once():
@@ -805,10 +1001,13 @@ def test_equal_subtrees_are_asked_once():
 
 # --- the ablations
 
+
 def test_ablations():
     chunk = Passage("c", "Tarn", "The cathedral has two spires.")
+
     def visible(method, says=lambda d: "Cannot answer", **k):
         return [n.data["lit"] for n in routings(ask(method, Router(says), [TOWN], chunk, **k))]
+
     assert visible(RDR2()) == [[8, 9]]
     assert visible(ABLATIONS["w/o content"]) == [[]]
     assert visible(ABLATIONS["w/o structure"]) == [[8]]
@@ -836,20 +1035,30 @@ def test_ablations():
         [BARE],
         Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."),
     )
-    assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."]
+    assert code.seen == [
+        "0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."
+    ]
     assert routed(p) == [f"==Sights==\n{TOWN[9].text}"]
     expands = lambda d: "[EXPAND] 1" if "two spires" in d else "Cannot answer"
     assert visible(ABLATIONS["w/o [EXPAND]"], expands) == [[8, 9]] and visible(RDR2(), expands) == [[8, 9], [2]]
     p = ask(ABLATIONS["w/o [REFUSE]"], Router(expands), [TOWN], chunk)
-    assert [n.data["answers"] for n in routings(p)] == [[], [2]]  # who only expands has chosen; who refuses the introduction has it
-    assert [n.data["answers"] for n in routings(ask(ABLATIONS["w/o [REFUSE]"], Router(lambda d: "Cannot answer"), [TOWN], chunk))] == [[8]]
+    assert [n.data["answers"] for n in routings(p)] == [
+        [],
+        [2],
+    ]  # who only expands has chosen; who refuses the introduction has it
+    assert [
+        n.data["answers"]
+        for n in routings(ask(ABLATIONS["w/o [REFUSE]"], Router(lambda d: "Cannot answer"), [TOWN], chunk))
+    ] == [[8]]
 
 
 def test_the_rows_are_the_printed_ones():
     printed = lambda artefact: {r["method"] for r in published("rdr2", artefact)}
     assert set(ABLATIONS) == printed("table2") and set(ITERATIONS) == printed("table9")
     assert set(TOP_K["RDR2 (Ours)"]) == set(TOP_K["Retrieve-and-Read"]) == printed("table8")
-    assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(METHODS) | set(BASELINES)
+    assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(
+        METHODS
+    ) | set(BASELINES)
     rows = published("rdr2", "table7") + published("rdr2", "table9")
     value = {(r["artefact"], r["method"], r["metric"]): r["value"] for r in rows}
     # why w/o [EXPAND] is no field
@@ -863,7 +1072,9 @@ def test_the_rows_are_the_printed_ones():
 def test_without_passages_it_is_the_reader_alone():
     p = ask(RDR2(top_k=0), router := Router(None), [TOWN], CHUNK)
     assert (routed(p), p.usage.calls) == ([], 1) and router.read[0].text == asyncio_read(Reader(top_k=0))
-    assert ask(RDR2(routing=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
+    assert (
+        ask(RDR2(routing=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
+    )
     assert (RDR2().requires, RDR2(routing=False).requires, RDR2(top_k=0).requires) == (("documents", "router"), (), ())
 
 
@@ -883,7 +1094,11 @@ def asyncio_read(method):
     ],
 )
 def test_readers_by_data_set_and_their_length(dataset, answer, words):
-    for method in (RDR2(length_control=True), Reader(length_control=True), ASC(length_control=True, samples=1, summarise=False)):
+    for method in (
+        RDR2(length_control=True),
+        Reader(length_control=True),
+        ASC(length_control=True, samples=1, summarise=False),
+    ):
         p = ask(method, router := Router(lambda d: "[ANSWER] 4"), [TOWN], CHUNK, dataset=dataset)
         assert p.answer == answer and words in router.read[0].text and bool(words) == ("about" in router.read[0].text)
 
@@ -902,20 +1117,28 @@ def test_settings_out_of_range_and_what_is_missing():
         with pytest.raises(UsageError, match=message):
             wrong()
     for method in (RDR2(), Reader(), FLARE(), ASC(), Served()):
-        with pytest.raises(UsageError, match="empty"): ask(method, Router(None), [TOWN], CHUNK, question=" ")
-    with pytest.raises(UsageError, match="has none"): asyncio.run(RDR2()(Question("q", "asqa", "?"), Context(Router(None), Shelf(CHUNK))))
-    assert configure(RDR2(), iterations="3", structure="no", format="enclose") == RDR2(iterations=3, structure=False, format="enclose")
+        with pytest.raises(UsageError, match="empty"):
+            ask(method, Router(None), [TOWN], CHUNK, question=" ")
+    with pytest.raises(UsageError, match="has none"):
+        asyncio.run(RDR2()(Question("q", "asqa", "?"), Context(Router(None), Shelf(CHUNK))))
+    assert configure(RDR2(), iterations="3", structure="no", format="enclose") == RDR2(
+        iterations=3, structure=False, format="enclose"
+    )
 
 
 def test_a_failing_call_leaves_nothing_running():
     class Failing(Router):
-        def reply(self, request, sample): return CallFailed("server", "it broke", "mend it")
+        def reply(self, request, sample):
+            return CallFailed("server", "it broke", "mend it")
+
     async def main():
         with pytest.raises(CallFailed):
             await RDR2()(
-                Question("q", "asqa", "?"), Context(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN]))
+                Question("q", "asqa", "?"),
+                Context(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN])),
             )
         assert len(asyncio.all_tasks()) == 1
+
     asyncio.run(main())
 
 
@@ -924,7 +1147,8 @@ def test_a_failing_call_leaves_nothing_running():
 PROFILE = load_profile("offline", search_scope="documents")
 
 
-def go(methods, asked, profile, **given): return run(methods, asked, profile, **dict(store=Store(), progress=False) | given)
+def go(methods, asked, profile, **given):
+    return run(methods, asked, profile, **dict(store=Store(), progress=False) | given)
 
 
 @pytest.mark.long
@@ -939,10 +1163,16 @@ def test_a_run_gives_documents_and_reads_predictions_again():
 
 
 def test_documents_and_router_are_part_of_the_key():
-    shelf, asked = LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf"), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
+    shelf, asked = (
+        LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf"),
+        dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]),
+    )
     methods = {"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()}
+
     def results(router=None, **fields):
-        return go(methods, asked, load_profile("offline", **fields), corpora=dict(asqa=shelf), store=store, router=router)
+        return go(
+            methods, asked, load_profile("offline", **fields), corpora=dict(asqa=shelf), store=store, router=router
+        )
 
     store, router = Store(), Router(lambda d: "Cannot answer")
     keys = [[r.key for r in found.rows] for found in (results(), results(router), results(data="synthetic:100"))]
@@ -962,15 +1192,25 @@ def test_a_router_of_its_own(tmp_path, server):
     server.script(rules=[["Find the nodes", "[ANSWER] 4: It was founded"], ["Instruction", "In 1204."]])
     store, asked = Store(), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
     shelf = LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf")
+
     def both(store, reader, router, **fields):
         models = dict(chat=OpenAIClient(reader, server.url), router=OpenAIClient(router, server.url))
-        return go(METHODS, asked, load_profile("local", documents=str(tmp_path), **fields), corpora=dict(asqa=shelf), store=store, **models)
+        return go(
+            METHODS,
+            asked,
+            load_profile("local", documents=str(tmp_path), **fields),
+            corpora=dict(asqa=shelf),
+            store=store,
+            **models,
+        )
+
     results = both(store, "reader", "router", endpoint=server.url)
     assert not results.failures
     assert results.rows[0].answer == "In 1204."
     assert routed(results.rows[0].prediction) == ["==History==\nIt was founded in 1204 by fishermen."]
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
-    with pytest.raises(UsageError, match="one paid model"): both(Store(), "gpt-4o-mini", "gpt-4o", budget=1.0)
+    with pytest.raises(UsageError, match="one paid model"):
+        both(Store(), "gpt-4o-mini", "gpt-4o", budget=1.0)
 
 
 def test_a_tree_store_and_documents_without_ids(tmp_path):
@@ -986,7 +1226,9 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
     (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
     build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
     shelf = LazyRetriever(
-        lambda: Shelf(*(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))),
+        lambda: Shelf(
+            *(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))
+        ),
         "one shelf",
         "a shelf",
     )
@@ -996,9 +1238,15 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
         results = go(METHODS, asked, profile, corpora=dict(asqa=shelf), router=Router(lambda d: "[ANSWER] 4"))
         assert not results.failures
         found.append(routed(results.rows[0].prediction))
-        chunked = go({"Retrieve-and-Read": Reader()}, asked, replace(profile, search_scope="documents", retriever="bm25s"))
+        chunked = go(
+            {"Retrieve-and-Read": Reader()}, asked, replace(profile, search_scope="documents", retriever="bm25s")
+        )
         assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
-    assert found == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]] * 2
+    assert (
+        found
+        == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]]
+        * 2
+    )
 
 
 def test_where_there_are_no_documents(tmp_path):
@@ -1023,8 +1271,10 @@ def test_chunks_of_pages_find_their_pages(source):
 
 # --- FLARE, ASC, Served
 
+
 class Teller(FakeChat):
     "Sentences by what is written so far, with each word's log-probability."
+
     def __init__(self, says, logprobs=True, scores=None):
         super().__init__(scores=scores and (lambda request, continuation: scores(continuation)))
         self.says, self.logprobs = says, logprobs
@@ -1052,9 +1302,18 @@ def test_flare_searches_first_and_then_only_where_it_is_unsure():
     for sure, wanted, calls in ((True, ["Who?"], 2), (False, ["Who?", "It was built by ."], 3)):
         queries.clear()
         p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(Teller(told(sure)), shelf)))
-        assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == ("It was built by Ida.", wanted, calls, calls)
+        assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == (
+            "It was built by Ida.",
+            wanted,
+            calls,
+            calls,
+        )
         assert [n.data.get("sure") for n in p.trace.nodes if n.kind == "sentence"] == [sure, True]
-    for fields, wanted in ((dict(theta=0.0), ["Who?"]), (dict(first="none"), ["It was built by ."]), (dict(beta=1.0), ["Who?"])):
+    for fields, wanted in (
+        (dict(theta=0.0), ["Who?"]),
+        (dict(first="none"), ["It was built by ."]),
+        (dict(beta=1.0), ["Who?"]),
+    ):
         queries.clear()  # nothing is unsure; the question isn't searched; nothing is left of the sentence
         asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Context(Teller(told(False)), shelf)))
         assert queries == wanted
@@ -1063,10 +1322,13 @@ def test_flare_searches_first_and_then_only_where_it_is_unsure():
 def test_flare_drafts_with_the_passages_that_are_there():
     def seen(**fields):
         class Shelves:
-            def search(self, queries, k): return [[Hit(Passage(q, q, q), 1.0, 1)] for q in queries]
+            def search(self, queries, k):
+                return [[Hit(Passage(q, q, q), 1.0, 1)] for q in queries]
+
         chat = Teller(lambda inputs: told(bool(inputs["answer"]))(inputs))
         asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Context(chat, Shelves())))
         return [[p.id for p in r.inputs["documents"]] for r in chat.asked]
+
     one, two = "Who?", "It was built by ."
     assert seen() == [[one], [two], [two]]
     assert seen(first="kept") == [[one], [one, two], [one, two]]
@@ -1085,13 +1347,19 @@ def test_flare_where_a_server_gives_no_probabilities():
 
 
 def test_flare_ends():
-    endless = Teller(lambda inputs: (f"Sentence {len(inputs['answer'].split())}.", [("x", -.01)]))
+    endless = Teller(lambda inputs: (f"Sentence {len(inputs['answer'].split())}.", [("x", -0.01)]))
     assert ask(FLARE(sentences=4), endless, [], CHUNK, question="Who?").usage.calls == 4
-    again = Teller(lambda inputs: ("The same.", [("x", -.01)]))
+    again = Teller(lambda inputs: ("The same.", [("x", -0.01)]))
     assert ask(FLARE(), again, [], CHUNK, question="Who?").answer == "The same."
+
     class Mute(Teller):
         async def complete(self, request):
-            return [Completion("DONE", logprobs=(("DONE", -.01),))] if request.prompt.task == "next_sentence" else [Completion("At once.")]
+            return (
+                [Completion("DONE", logprobs=(("DONE", -0.01),))]
+                if request.prompt.task == "next_sentence"
+                else [Completion("At once.")]
+            )
+
     p = ask(FLARE(), Mute(None), [], CHUNK, question="Who?")
     assert p.answer == "At once." and "written at once" in p.trace.nodes[-1].notes[0]
 
@@ -1100,12 +1368,17 @@ def test_flare_over_a_server_and_the_store(server):
     "Log-probabilities come over the wire, are stored, and are there again."
     server.script(rules=[["so far\\n\\n\\n", "The mill is old."], ["## Next", "DONE"]])
     store = Store()
+
     def go():
         async def main():
-            chat = CachedClient(OpenAIClient("m", server.url, pause=.01), store)
-            try: return await FLARE()(Question("q", "asqa", "How old?"), Context(chat, Shelf(CHUNK)))
-            finally: await chat.close()
+            chat = CachedClient(OpenAIClient("m", server.url, pause=0.01), store)
+            try:
+                return await FLARE()(Question("q", "asqa", "How old?"), Context(chat, Shelf(CHUNK)))
+            finally:
+                await chat.close()
+
         return asyncio.run(main())
+
     first, count = go(), server.count
     again = go()
     assert first.answer == again.answer == "The mill is old."
@@ -1116,13 +1389,17 @@ def test_flare_over_a_server_and_the_store(server):
 
 class Sampler(Teller):
     "Samples: the first sentence in all, a second in every other, one of its own in each."
+
     OWN = "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()
-    def __init__(self): super().__init__(None)
+
+    def __init__(self):
+        super().__init__(None)
 
     def reply(self, request, i):
         if request.prompt.task.startswith("combine"):
             return Completion((" " if "text" in request.prompt.name else ", ").join(request.inputs["sentences"]))
-        if request.prompt.task == "read_list": return Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}")
+        if request.prompt.task == "read_list":
+            return Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}")
         return Completion(
             f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {self.OWN[i % 10]} {self.OWN[-i % 10]}."
         )
@@ -1132,7 +1409,10 @@ class Sampler(Teller):
 def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     words = dict(summarise=summarise, samples=10, compare="words")
     p = ask(ASC(**words), sampler := Sampler(), [], CHUNK, question="What?")
-    assert p.answer == "The mill was built in 1801. Ada Roth owned it." and (len(sampler.asked), p.usage.critical_path) == (calls, path)
+    assert p.answer == "The mill was built in 1801. Ada Roth owned it." and (
+        len(sampler.asked),
+        p.usage.critical_path,
+    ) == (calls, path)
     assert sampler.asked[0].n == 10 and sampler.asked[0].temperature == 0.7
     said = {c["text"]: (c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]}
     assert said["The mill was built in 1801."] == (10, True) and said["Ada Roth owned it."] == (5, True)
@@ -1144,38 +1424,60 @@ def test_asc_keeps_what_many_samples_say(summarise, calls, path):
 
 class Directions:
     "Vectors of length 1: sentences that name the mill lie close together."
-    def __init__(self): self.asked = []
+
+    def __init__(self):
+        self.asked = []
+
     def __call__(self, texts, questions=False):
         import numpy as np
+
         self.asked += texts
-        angles = [0.05 * len(t) / 40 if "mill" in t else 1.0 if "Ada" in t else 2.0 + 0.8 * i for i, t in enumerate(texts)]
+        angles = [
+            0.05 * len(t) / 40 if "mill" in t else 1.0 if "Ada" in t else 2.0 + 0.8 * i for i, t in enumerate(texts)
+        ]
         return np.array([[np.cos(a), np.sin(a)] for a in angles])
 
 
 def test_asc_clusters_by_embeddings_and_counts_members():
     "50 samples; sentences by their vectors, items by edit distance; a cluster is as strong as it has members."
     assert (ASC().samples, ASC().requires, ASC(compare="words").requires) == (50, ("embedder",), ())
+
     class Twice(FakeChat):
         def reply(self, request, i):
-            if request.prompt.task == "read_list": return Completion("Port Essel, Ribe" if i else "Port Esel")
+            if request.prompt.task == "read_list":
+                return Completion("Port Essel, Ribe" if i else "Port Esel")
             return Completion("The mill is from 1801. The old mill is of 1801." if i == 0 else "Ada Roth owned it.")
+
     embed, asked = Directions(), Question("q", "asqa", "What?")
+
     def clusters(method, question=asked):
         p = asyncio.run(method(question, Context(Twice(), Shelf(CHUNK), embedder=embed)))
         return [(c["text"], c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]]
+
     settings = dict(samples=4, agree=0.5, summarise=False)
-    assert clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)] and len(embed.asked) == 3
+    assert (
+        clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)]
+        and len(embed.asked) == 3
+    )
     assert clusters(ASC(**settings, counted="samples"))[0] == ("The old mill is of 1801.", 1, False)
     assert clusters(ASC(**settings), Question("q", "qampari", "Which?")) == [("Port Essel", 4, True), ("Ribe", 3, True)]
 
 
 def test_lists_are_scored_as_they_were_written():
     "ALCE's line, and the other reading."
+
     class Lister(FakeChat):
-        def reply(self, request, i): return Completion("1. Ribe\n2. Tarn, Jutland")
+        def reply(self, request, i):
+            return Completion("1. Ribe\n2. Tarn, Jutland")
+
     asked = Question("q", "qampari", "Which?", answer_groups=(("Ribe",), ("Tarn",)))
-    line, cleaned = (asyncio.run(Reader(items=items)(asked, Context(Lister(), Shelf(CHUNK)))).answer for items in ("line", "cleaned"))
-    assert (line, cleaned) == ("1. Ribe\n2. Tarn, Jutland", "Ribe, Tarn Jutland") and ASC().items == RDR2().items == "line"
+    line, cleaned = (
+        asyncio.run(Reader(items=items)(asked, Context(Lister(), Shelf(CHUNK)))).answer for items in ("line", "cleaned")
+    )
+    assert (line, cleaned) == (
+        "1. Ribe\n2. Tarn, Jutland",
+        "Ribe, Tarn Jutland",
+    ) and ASC().items == RDR2().items == "line"
 
 
 def test_two_prompts_for_three_data_sets():
@@ -1192,7 +1494,7 @@ def test_two_prompts_for_three_data_sets():
 def test_asc_without_agreement_keeps_its_first_sample():
     class Alone(Sampler):
         async def complete(self, request):
-            return [Completion(f"{w} {w} {w}.") for w in self.OWN[:request.n]]
+            return [Completion(f"{w} {w} {w}.") for w in self.OWN[: request.n]]
 
     p = ask(ASC(samples=10, compare="words"), Alone(), [], CHUNK, question="What?")
     assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]

@@ -1,4 +1,5 @@
 "The front page: short, a picture first, every local link alive, commands that exist."
+
 import re, shlex
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def test_local_links_are_alive():
 
 def test_each_paper_has_its_link():
     from treekit.papers.plugin import papers
+
     assert [p.name for p in papers() if not p.is_study and p.url not in TEXT] == []
 
 
@@ -39,8 +41,10 @@ def test_commands_and_their_options_exist():
     lines = re.findall(r"^treekit (.*?)(?:  +#.*)?$|`treekit ([^`]*)`", TEXT, re.M)
     for line in (a or b for a, b in lines):
         words, command = line.split(), main
-        while words and hasattr(command, "commands") and words[0] in command.commands: command = command.commands[words.pop(0)]
+        while words and hasattr(command, "commands") and words[0] in command.commands:
+            command = command.commands[words.pop(0)]
         known = {o for p in command.params for o in p.opts} | {"--help"}
         assert command is not main or words[0] in known, line
         assert {w for w in words if w.startswith("--")} <= known, line
-        if command is not main and "PAPER" not in words: command.make_context(command.name, shlex.split(" ".join(words)))  # arguments, too
+        if command is not main and "PAPER" not in words:
+            command.make_context(command.name, shlex.split(" ".join(words)))  # arguments, too

@@ -1,4 +1,5 @@
 "The sample of real questions: what is in it, that it reads as any source does, what is refused, and that it may be shared."
+
 import json, lzma
 from pathlib import Path
 
@@ -8,7 +9,13 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from treekit.cli.ask import NOT_FOUND, answer
 from treekit.config import UsageError, load_profile
-from treekit.corpora.bundled_questions import REAL, BundledQuestions, question_paragraphs, bundled_passages, bundled_vectors
+from treekit.corpora.bundled_questions import (
+    REAL,
+    BundledQuestions,
+    question_paragraphs,
+    bundled_passages,
+    bundled_vectors,
+)
 from treekit.experiments.provenance import questions_fact
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.papers.registry import method
@@ -20,7 +27,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "data" / "real"
 
 def test_what_is_in_it():
     "As many questions as are stated, all of them published ones, with their supporting passages in their pool and in the corpus."
-    assert {d: len(load(d, "real")) for d in datasets("real")} == {"hotpotqa": 200, "musique": 135, "2wiki": 200, "asqa": 84}
+    assert {d: len(load(d, "real")) for d in datasets("real")} == {
+        "hotpotqa": 200,
+        "musique": 135,
+        "2wiki": 200,
+        "asqa": 84,
+    }
     for d in REAL:
         questions, corpus = load(d, "real"), {p.id for p in load_corpus(d, "real")}
         assert questions_fact(d, questions).startswith(f"published {d}")
@@ -33,8 +45,10 @@ def test_what_is_in_it():
 def test_it_is_a_source_like_others():
     assert load("musique", "real", n=5) == load("musique", "real", n=9)[:5] != load("musique", "real", n=5, seed=1)
     for wrong in (dict(name="eli5"), dict(name="musique", split="train")):
-        with pytest.raises(UsageError): load(source="real", **wrong)
-    with pytest.raises(UsageError, match="no train questions"): exemplars("musique", "real")
+        with pytest.raises(UsageError):
+            load(source="real", **wrong)
+    with pytest.raises(UsageError, match="no train questions"):
+        exemplars("musique", "real")
     assert len(BundledQuestions().passages("all")) == 21_506
     q = next(q for q in load("2wiki", "real") if q.triples)
     assert q.facts and all(q.sentences(p) for p in q.paragraphs)
@@ -44,9 +58,21 @@ def test_size_and_licences():
     "At most six megabytes; each set's licence and authors stand in the README; nothing that is only lent."
     assert sum(f.stat().st_size for f in FOLDER.rglob("*") if f.is_file() and "__pycache__" not in f.parts) <= 6_000_000
     said = (FOLDER / "README.md").read_text(encoding="utf-8")
-    for words in ("CC BY-SA 4.0", "CC BY 4.0", "Apache-2.0", "EMNLP 2018", "TACL 2022", "COLING 2020", "What was changed"):
+    for words in (
+        "CC BY-SA 4.0",
+        "CC BY 4.0",
+        "Apache-2.0",
+        "EMNLP 2018",
+        "TACL 2022",
+        "COLING 2020",
+        "What was changed",
+    ):
         assert words in said
-    assert {f.name.split(".")[0].removesuffix("_corpus") for f in FOLDER.glob("*.xz")} == {*REAL, "asqa", "asqa_articles"}
+    assert {f.name.split(".")[0].removesuffix("_corpus") for f in FOLDER.glob("*.xz")} == {
+        *REAL,
+        "asqa",
+        "asqa_articles",
+    }
 
 
 def test_files_are_plain_json_lines():
@@ -59,7 +85,9 @@ def test_vectors_fit_their_texts():
     np = pytest.importorskip("numpy")
     for d in REAL:
         vectors = bundled_vectors(d)
-        assert {p.contents for p in question_paragraphs(d)} <= vectors.keys() and {q.question for q in load(d, "real")} <= vectors.keys()
+        assert {p.contents for p in question_paragraphs(d)} <= vectors.keys() and {
+            q.question for q in load(d, "real")
+        } <= vectors.keys()
         assert all(abs(float(np.linalg.norm(v)) - 1) < 1e-5 for v in vectors.values())
     title = {p.title: vectors[p.contents] for p in question_paragraphs("2wiki")}  # the vectors of the last set
     q = load("2wiki", "real")[0]
@@ -86,7 +114,11 @@ UNANSWERED = (
     "Who painted the ceiling of the Sistine Chapel?",
     "Which telescope discovered the exoplanet Kepler-442b?",
 )
-RIGHT = {ANSWERED[6]: "James B. Harris", ANSWERED[8]: "Hungarian", ANSWERED[9]: "no"}  # of the four that the sample has, with its answers
+RIGHT = {
+    ANSWERED[6]: "James B. Harris",
+    ANSWERED[8]: "Hungarian",
+    ANSWERED[9]: "no",
+}  # of the four that the sample has, with its answers
 DATED = "What did Pete Doherty eat for breakfast on 3 May 1999?"  # some of its passages are of that year, and speak of eating
 
 
@@ -110,7 +142,10 @@ def test_ask_answers_ten_and_refuses_the_others(tmp_path, monkeypatch):
 
 
 def test_names_keep_their_letters():
-    assert names_and_content_words("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [("rémi", "lang"), ("1970",)]
+    assert names_and_content_words("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [
+        ("rémi", "lang"),
+        ("1970",),
+    ]
 
 
 @pytest.mark.long
@@ -130,4 +165,5 @@ def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
 
 def test_the_world_is_asked_as_before():
     from treekit.cli.ask import _unfounded
+
     assert _unfounded("Who won the FIFA World Cup in 2038?", "unknown", load_profile("offline"), None) == ""

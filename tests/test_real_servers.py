@@ -1,6 +1,7 @@
 """Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
 environments of their own, and are skipped where they can't be installed. Models are tiny, with random weights, and made here.
 A table of each of the five papers is made with three questions, reported and verified."""
+
 import functools, json, os, secrets, socket, sqlite3, subprocess, sys, time, urllib.request, venv
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,7 +14,10 @@ from treekit.config import load_profile
 from treekit.experiments.planning import store_path
 
 TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
-PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["xllamacpp", "gguf"]}  # xllamacpp: llama.cpp with its server, as wheels
+PACKAGES = {
+    "litellm": ["litellm[proxy]"],
+    "llama.cpp": ["xllamacpp", "gguf"],
+}  # xllamacpp: llama.cpp with its server, as wheels
 KEY = f"sk-{secrets.token_hex(16)}"  # LiteLLM's proxy doesn't start without one; the others don't look at it
 pytestmark = pytest.mark.slow
 
@@ -25,8 +29,13 @@ def installed(name):
     python, ready = folder / "bin" / "python", folder / "ready"
     if not ready.exists():
         venv.create(folder, with_pip=True, clear=True)
-        done = subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES[name]], capture_output=True, text=True, timeout=900)
-        if done.returncode: pytest.skip(f"{name} can't be installed here: {(done.stderr.strip().splitlines() or ['no word'])[-1][:200]}")
+        done = subprocess.run(
+            [python, "-m", "pip", "install", "-q", *PACKAGES[name]], capture_output=True, text=True, timeout=900
+        )
+        if done.returncode:
+            pytest.skip(
+                f"{name} can't be installed here: {(done.stderr.strip().splitlines() or ['no word'])[-1][:200]}"
+            )
         ready.touch()
     return python
 
@@ -40,15 +49,20 @@ def free_port():
 @contextmanager
 def running(words, port, path, log, **env):
     "A server's process, once a path answers."
-    with open(log, "w") as out: process = subprocess.Popen([*map(str, words)], stdout=out, stderr=out, env=os.environ | env)
+    with open(log, "w") as out:
+        process = subprocess.Popen([*map(str, words)], stdout=out, stderr=out, env=os.environ | env)
     try:
         end = time.monotonic() + 180
         while True:
             assert process.poll() is None and time.monotonic() < end, log.read_text()[-2000:]
-            try: urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).close()
-            except urllib.error.HTTPError: break
-            except OSError: time.sleep(0.5)
-            else: break
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).close()
+            except urllib.error.HTTPError:
+                break
+            except OSError:
+                time.sleep(0.5)
+            else:
+                break
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.terminate()
@@ -59,12 +73,20 @@ def tiny_chat_model(folder):
     "A causal model with random weights and a chat template, in a folder."
     import torch, transformers
     from treekit.utils.model_files import MINILM, model_folder
+
     torch.manual_seed(0)
     words = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     tokenizer = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=words.backend_tokenizer, model_input_names=["input_ids", "attention_mask"], eos_token=words.sep_token,
-        pad_token=words.pad_token, unk_token=words.unk_token, chat_template="{% for m in messages %}{{ m['content'] }}\n{% endfor %}")
-    shape = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2)
+        tokenizer_object=words.backend_tokenizer,
+        model_input_names=["input_ids", "attention_mask"],
+        eos_token=words.sep_token,
+        pad_token=words.pad_token,
+        unk_token=words.unk_token,
+        chat_template="{% for m in messages %}{{ m['content'] }}\n{% endfor %}",
+    )
+    shape = dict(
+        hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2
+    )
     config = transformers.LlamaConfig(vocab_size=tokenizer.vocab_size, max_position_embeddings=8192, **shape)
     transformers.LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -105,12 +127,23 @@ threading.Event().wait()
 def litellm(tmp_path):
     python, port = installed("litellm"), free_port()
     with Server() as upstream:
-        upstream.script(refuses={"max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."})
-        (tmp_path / "config.yaml").write_text(json.dumps(dict(model_list=[dict(model_name="m", litellm_params=dict(
-            model="openai/m", api_base=upstream.url, api_key="x"))], general_settings=dict(master_key=KEY))))
+        upstream.script(
+            refuses={"max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}
+        )
+        (tmp_path / "config.yaml").write_text(
+            json.dumps(
+                dict(
+                    model_list=[
+                        dict(model_name="m", litellm_params=dict(model="openai/m", api_base=upstream.url, api_key="x"))
+                    ],
+                    general_settings=dict(master_key=KEY),
+                )
+            )
+        )
         words = (python.parent / "litellm", "--config", tmp_path / "config.yaml", "--port", port, "--host", "127.0.0.1")
         own = dict(LITELLM_LOCAL_MODEL_COST_MAP="True")  # else its start waits for a file of prices from the network
-        with running(words, port, "/health/liveliness", tmp_path / "server.log", **own) as url: yield url, "m"
+        with running(words, port, "/health/liveliness", tmp_path / "server.log", **own) as url:
+            yield url, "m"
 
 
 @contextmanager
@@ -119,7 +152,8 @@ def transformers_serve(tmp_path):
     words = (Path(sys.executable).parent / "transformers", "serve", "--host", "127.0.0.1", "--port", port)
     (tmp_path / "hub").mkdir()
     own = dict(HF_HUB_OFFLINE="1", HF_HUB_CACHE=str(tmp_path / "hub"))
-    with running(words, port, "/v1/models", tmp_path / "server.log", **own) as url: yield url, str(model)
+    with running(words, port, "/v1/models", tmp_path / "server.log", **own) as url:
+        yield url, str(model)
 
 
 @contextmanager
@@ -127,7 +161,8 @@ def llama_cpp(tmp_path):
     python, port = installed("llama.cpp"), free_port()
     model = tmp_path / "tiny.gguf"
     subprocess.run([python, "-c", GGUF, model], check=True)
-    with running((python, "-c", LLAMA_CPP, model, port), port, "/v1/models", tmp_path / "server.log") as url: yield url, "m"
+    with running((python, "-c", LLAMA_CPP, model, port), port, "/v1/models", tmp_path / "server.log") as url:
+        yield url, "m"
 
 
 SERVERS = dict(litellm=litellm, transformers=transformers_serve, llamacpp=llama_cpp)
@@ -139,13 +174,18 @@ def test_a_request_and_its_cost(server, tmp_path, monkeypatch):
     from treekit.config import Profile
     from treekit.core.prompts import Request
     from treekit.experiments.resources import chat_for
+
     with SERVERS[server](tmp_path) as (url, model):
         monkeypatch.setenv("SERVER_KEY", KEY)
         chat = chat_for(Profile("p", model, url, api_key_env="SERVER_KEY", max_tokens=8, timeout=120))
+
         async def main():
-            try: return await chat.complete(Request((dict(role="user", content="Where is Lyon?"),)))
-            finally: await chat.close()
-        completion, = asyncio.run(main())
+            try:
+                return await chat.complete(Request((dict(role="user", content="Where is Lyon?"),)))
+            finally:
+                await chat.close()
+
+        (completion,) = asyncio.run(main())
         assert completion.text and completion.tokens_in > 0 and completion.finish in ("stop", "length")
 
 
@@ -155,8 +195,26 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
     "Failed questions are allowed, since a model with random weights writes garbage; exit code 1 says so. Some are answered."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     with SERVERS[server](tmp_path) as (url, model):
-        words = ("--profile", "local", "--set", f"endpoint={url}", "--set", f"model={model}", "--set", "max_tokens=32", "--n", "3",
-                 "--data", "synthetic", "--set", "wiki=corpus", "--set", "qa_judge=offline", "--set", "api_key_env=SERVER_KEY")
+        words = (
+            "--profile",
+            "local",
+            "--set",
+            f"endpoint={url}",
+            "--set",
+            f"model={model}",
+            "--set",
+            "max_tokens=32",
+            "--n",
+            "3",
+            "--data",
+            "synthetic",
+            "--set",
+            "wiki=corpus",
+            "--set",
+            "qa_judge=offline",
+            "--set",
+            "api_key_env=SERVER_KEY",
+        )
         scorer = ("--set", "scorer=guess") if table.startswith("arise") else ()
         home = dict(TREEKIT_HOME=str(tmp_path / "home"), SERVER_KEY=KEY)
         code, out, err = inside("reproduce", table, *words, *scorer, "--out", tmp_path / "out", **home)

@@ -1,4 +1,5 @@
 "Readers and loops held to what real models wrote: the committed cassette always, all recorded replies where ../shared has them."
+
 import json, time
 
 import pytest
@@ -8,7 +9,10 @@ from speed import enough
 
 from treekit.corpora.recorded_replies import load_replies
 
-CASSETTE = [json.loads(line) for line in (recorded_replies.JUDGED.parent / "cassette.jsonl").read_text(encoding="utf-8").splitlines()]
+CASSETTE = [
+    json.loads(line)
+    for line in (recorded_replies.JUDGED.parent / "cassette.jsonl").read_text(encoding="utf-8").splitlines()
+]
 ALL = pytest.mark.skipif(not recorded_replies.recorded(), reason="../shared/recorded isn't here")
 
 
@@ -19,11 +23,15 @@ def rightly(counts):
 
 def test_the_cassette_is_read_as_a_careful_person_reads_it():
     share, total = rightly(recorded_replies.table(CASSETTE))
-    assert share >= 0.97 and not total["wrongly"] and not total["exception"], recorded_replies.shown(recorded_replies.table(CASSETTE))
+    assert share >= 0.97 and not total["wrongly"] and not total["exception"], recorded_replies.shown(
+        recorded_replies.table(CASSETTE)
+    )
 
 
 def test_the_cassette_is_small_licensed_and_loaded_by_one_function():
-    assert {r["licence"] for r in CASSETTE} == {"MIT", "Apache-2.0"} and all(recorded_replies.key(r["reply"]) == r["id"] for r in CASSETTE)
+    assert {r["licence"] for r in CASSETTE} == {"MIT", "Apache-2.0"} and all(
+        recorded_replies.key(r["reply"]) == r["id"] for r in CASSETTE
+    )
     assert (recorded_replies.JUDGED.parent / "cassette.jsonl").stat().st_size < 500_000
     sources = (recorded_replies.JUDGED.parent / "SOURCES.md").read_text(encoding="utf-8")
     assert all(r["source"].split("@")[0] in sources for r in CASSETTE)
@@ -52,12 +60,15 @@ def test_no_reply_is_misread_in_silence():
 def test_no_reader_fails_on_any_recorded_reply_or_takes_long():
     began = time.perf_counter()
     for name in recorded_replies.every_reader():
-        for row in recorded_replies.recorded()[::7]: recorded_replies.read(name, row["reply"])
+        for row in recorded_replies.recorded()[::7]:
+            recorded_replies.read(name, row["reply"])
     enough(240 / (time.perf_counter() - began), 1)
 
 
 @ALL
-@pytest.mark.parametrize("replay", [replays.replay_react, replays.replay_tree, replays.replay_search, replays.replay_asking])
+@pytest.mark.parametrize(
+    "replay", [replays.replay_react, replays.replay_tree, replays.replay_search, replays.replay_asking]
+)
 def test_recorded_turns_are_taken_as_recorded(replay):
     counts, ends = replay()
     for source, c in counts.items():

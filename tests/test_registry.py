@@ -1,4 +1,5 @@
 "Names lead to methods: each name to the one that its module has under it, on the command line too."
+
 import importlib, json, os, subprocess, sys
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -19,7 +20,10 @@ from treekit.figures.verdicts import published
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name[0] != "_"]
 MODULE_FILES = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in FILES}
-EXAMPLES = [Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomposition=(Step("Who?", f"answer {i}"),)) for i in range(3)]
+EXAMPLES = [
+    Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomposition=(Step("Who?", f"answer {i}"),))
+    for i in range(3)
+]
 
 
 @pytest.mark.parametrize("reference", dict.fromkeys(entry.reference for entry in registered().values()))
@@ -28,7 +32,8 @@ def test_the_list_says_what_the_modules_have(reference):
     made = table(EXAMPLES) if callable(table) else table
     listed = {name: entry for name, entry in registered().items() if entry.reference == reference}
     assert {entry.printed for entry in listed.values()} <= set(made) and set(made) <= set(method_names().values())
-    for name, entry in listed.items(): assert method(name, EXAMPLES) == method(entry.printed, EXAMPLES) == made[entry.printed]
+    for name, entry in listed.items():
+        assert method(name, EXAMPLES) == method(entry.printed, EXAMPLES) == made[entry.printed]
 
 
 def test_every_method_of_table_1_can_be_had():
@@ -38,8 +43,10 @@ def test_every_method_of_table_1_can_be_had():
 
 def test_a_wrong_name_gets_the_nearest():
     assert len(set(method_names())) == len(method_names()) and find("ReAct*").module == "treekit.baselines.react"
-    with pytest.raises(UsageError, match="'react-star'"): find("react-sta")
-    with pytest.raises(UsageError, match="without examples"): method("SC (few-shot)")
+    with pytest.raises(UsageError, match="'react-star'"):
+        find("react-sta")
+    with pytest.raises(UsageError, match="without examples"):
+        method("SC (few-shot)")
 
 
 def in_a_fresh_process(code, tmp_path):
@@ -51,22 +58,26 @@ def test_every_prompt_has_a_name_of_its_own():
     "`known_prompts` finds all prompts that stand in a module of the kit, private ones too, and no two have one name."
     known = known_prompts()
     for module in MODULE_FILES:
-        if "Prompt(" not in MODULE_FILES[module].read_text(encoding="utf-8"): continue
+        if "Prompt(" not in MODULE_FILES[module].read_text(encoding="utf-8"):
+            continue
         values = list(vars(importlib.import_module(module)).values())
         values += [v for table in values if isinstance(table, dict) for v in table.values()]
         for prompt in values:
-            if isinstance(prompt, Prompt): assert known[prompt.name] is prompt, f"{module}: {prompt.name}"
+            if isinstance(prompt, Prompt):
+                assert known[prompt.name] is prompt, f"{module}: {prompt.name}"
 
 
 def test_a_prompt_can_be_reworded_with_no_paper_imported(tmp_path):
-    (tmp_path / "prompts.toml").write_text('["toq.query.en"]\ntemplate = "$question / $exemplars"\n["outcomes.judge"]\nsystem = "Judge."\n')
-    code = f'''
+    (tmp_path / "prompts.toml").write_text(
+        '["toq.query.en"]\ntemplate = "$question / $exemplars"\n["outcomes.judge"]\nsystem = "Judge."\n'
+    )
+    code = f"""
 import sys
 from treekit.core.prompts import load_prompts
 from treekit.experiments.prompts import known_prompts
 assert not [m for m in sys.modules if m.startswith("treekit.papers.") and m != "treekit.papers.plugin"]
 reworded = load_prompts({str(tmp_path / "prompts.toml")!r}, known_prompts())
-print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="none").text)'''
+print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="none").text)"""
     done = in_a_fresh_process(code, tmp_path)
     assert done.stdout.strip() == "['outcomes.judge', 'toq.query.en'] Who? / none", done.stderr
 
@@ -81,7 +92,7 @@ def in_import_order():
 @pytest.mark.slow
 def test_reloading_any_module_is_harmless(tmp_path):
     "All modules are loaded twice, in the order of their imports; then a question is answered as before."
-    code = f'''
+    code = f"""
 import importlib, sys
 modules = [importlib.import_module(m) for m in {in_import_order()!r}]
 def answer():
@@ -98,7 +109,7 @@ def answer():
     return row.answer, row.error, row.usage.calls
 before = answer()
 for m in modules: importlib.reload(m)
-print(before == answer(), before)'''
+print(before == answer(), before)"""
     done = in_a_fresh_process(code, tmp_path)
     assert done.stdout.startswith("True ('Lio Vant"), done.stdout + done.stderr
 

@@ -1,4 +1,5 @@
 "Replies as open conventions: marks of thinking, reasons of ending, leftovers of templates, empty completions."
+
 import json
 
 import pytest
@@ -11,16 +12,31 @@ from treekit.llm.openai_client import OpenAIClient, _completions, _refusal
 REQUEST = Prompt("test.marks", "answer", "$question", TEXT)(question="Who directed it?")
 WRONG, RIGHT = "Perhaps Olin Tarsk. No.", "Mira Venn"
 MARKED = (
-    "<thought>{}</thought> ", "<thoughts>{}</thoughts>", "<think>Hm.</think><think>{}</think>", "[THINK]{}[/THINK]", "◁think▷{}◁/think▷",
-    "<seed:think>{}</seed:think>", "<thinking>\n{}\n</thinking>\n", "<reasoning>{}</reasoning>", "{}</think>", "{}[/THINK]\n",
-    "<|begin_of_thought|>{}<|end_of_thought|>", "<|START_THINKING|>{}<|END_THINKING|><|START_RESPONSE|>", "analysis{}assistantfinal",
+    "<thought>{}</thought> ",
+    "<thoughts>{}</thoughts>",
+    "<think>Hm.</think><think>{}</think>",
+    "[THINK]{}[/THINK]",
+    "◁think▷{}◁/think▷",
+    "<seed:think>{}</seed:think>",
+    "<thinking>\n{}\n</thinking>\n",
+    "<reasoning>{}</reasoning>",
+    "{}</think>",
+    "{}[/THINK]\n",
+    "<|begin_of_thought|>{}<|end_of_thought|>",
+    "<|START_THINKING|>{}<|END_THINKING|><|START_RESPONSE|>",
+    "analysis{}assistantfinal",
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
-    "Here is my thought process:\n{}\nHere is my response:\n", "Here are my reasoning steps:\n{}\n[BEGIN FINAL RESPONSE]\n")
+    "Here is my thought process:\n{}\nHere is my response:\n",
+    "Here are my reasoning steps:\n{}\n[BEGIN FINAL RESPONSE]\n",
+)
 
 
 def body(message, finish="stop", **more):
-    return json.dumps(dict(choices=[dict(finish_reason=finish, message=message)], usage=dict(prompt_tokens=9, completion_tokens=2)) | more)
+    return json.dumps(
+        dict(choices=[dict(finish_reason=finish, message=message)], usage=dict(prompt_tokens=9, completion_tokens=2))
+        | more
+    )
 
 
 @pytest.mark.parametrize("mark", MARKED)
@@ -29,52 +45,96 @@ def test_thinking_in_any_known_mark_is_apart(mark):
     assert said.strip() == RIGHT and WRONG in thought and not reply_oddities(said)
 
 
-@pytest.mark.parametrize("text", ["<search>Mira Venn</search>", "<answer>Mira Venn</answer>", "<|begin_of_query|>Venn<|end_of_query|>",
-                                  "(\"entity\"<|>Venn)<|COMPLETE|>",
-                                  "\\boxed{Venn}", "[OMITTED] is the word", "The tag <think> opens a thought.", "final: Venn"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<search>Mira Venn</search>",
+        "<answer>Mira Venn</answer>",
+        "<|begin_of_query|>Venn<|end_of_query|>",
+        '("entity"<|>Venn)<|COMPLETE|>',
+        "\\boxed{Venn}",
+        "[OMITTED] is the word",
+        "The tag <think> opens a thought.",
+        "final: Venn",
+    ],
+)
 def test_the_papers_own_tags_stay(text):
     assert without_thinking(text) == (text, "") and not reply_oddities(text)
 
 
-@pytest.mark.parametrize("text, finish, note", [
-    ("Venn<|im_end|>", "stop", "im_end"), ("Venn</s>", "stop", "</s>"), ("Venn<|eot_id|>", "stop", "eot_id"),
-    ("Venn<end_of_turn>", "stop", "end_of"),
-    ("[INST] Venn", "stop", "INST"), ("<scratchpad>Tarsk</scratchpad>Venn", "stop", "unknown block"),
-    ("[PONDER]Tarsk[/PONDER]Venn", "stop", "unknown block"), ("Venn", "novel", "finish_reason novel"), ("Venn", 5, "finish_reason 5"),
-    ('<details type="reasoning"><summary>Thought</summary>Tarsk</details>Venn', "stop", "unknown block"),
-    ("Venn[|endofturn|]", "stop", "turn"),
-    ("```thinking\nTarsk\n```\nVenn", "stop", "unknown block"), ("Ven", "content_filter", "content filter cut the reply")])
+@pytest.mark.parametrize(
+    "text, finish, note",
+    [
+        ("Venn<|im_end|>", "stop", "im_end"),
+        ("Venn</s>", "stop", "</s>"),
+        ("Venn<|eot_id|>", "stop", "eot_id"),
+        ("Venn<end_of_turn>", "stop", "end_of"),
+        ("[INST] Venn", "stop", "INST"),
+        ("<scratchpad>Tarsk</scratchpad>Venn", "stop", "unknown block"),
+        ("[PONDER]Tarsk[/PONDER]Venn", "stop", "unknown block"),
+        ("Venn", "novel", "finish_reason novel"),
+        ("Venn", 5, "finish_reason 5"),
+        ('<details type="reasoning"><summary>Thought</summary>Tarsk</details>Venn', "stop", "unknown block"),
+        ("Venn[|endofturn|]", "stop", "turn"),
+        ("```thinking\nTarsk\n```\nVenn", "stop", "unknown block"),
+        ("Ven", "content_filter", "content filter cut the reply"),
+    ],
+)
 def test_what_is_unknown_is_noted(text, finish, note):
     assert note in _completions(body(dict(content=text), finish), REQUEST, 0.1)[0].note
 
 
-@pytest.mark.parametrize("finish", ["error", "abort", "server_error", "timeout", "engine_overloaded", "ERROR_TIMEOUT",
-                                    "insufficient_system_resource"])
+@pytest.mark.parametrize(
+    "finish",
+    ["error", "abort", "server_error", "timeout", "engine_overloaded", "ERROR_TIMEOUT", "insufficient_system_resource"],
+)
 def test_a_reply_that_was_broken_off_is_a_temporary_failure(finish):
-    with pytest.raises(CallFailed, match=finish) as failed: _completions(body(dict(content="Numos Tal"), finish), REQUEST, 0.1)
+    with pytest.raises(CallFailed, match=finish) as failed:
+        _completions(body(dict(content="Numos Tal"), finish), REQUEST, 0.1)
     assert failed.value.again and failed.value.kind == "truncated"
 
 
-@pytest.mark.parametrize("message, says", [
-    (dict(content=None, reasoning_content="Olin Tarsk"), "2 tokens came as thinking.*without --reasoning-parser"),
-    (dict(content="", reasoning="Olin Tarsk"), "came as thinking"), (dict(content="<think>Olin Tarsk"), "came as thinking"),
-    (dict(content=None, tool_calls=[dict(function=dict(name="search\x1b[31m"))]), r"called the tool search \[31m instead"),
-    (dict(content=None, function_call=dict(name="find")), "called the tool find instead"), (dict(content=""), "the completion is empty")])
+@pytest.mark.parametrize(
+    "message, says",
+    [
+        (dict(content=None, reasoning_content="Olin Tarsk"), "2 tokens came as thinking.*without --reasoning-parser"),
+        (dict(content="", reasoning="Olin Tarsk"), "came as thinking"),
+        (dict(content="<think>Olin Tarsk"), "came as thinking"),
+        (
+            dict(content=None, tool_calls=[dict(function=dict(name="search\x1b[31m"))]),
+            r"called the tool search \[31m instead",
+        ),
+        (dict(content=None, function_call=dict(name="find")), "called the tool find instead"),
+        (dict(content=""), "the completion is empty"),
+    ],
+)
 def test_an_empty_completion_says_what_came(message, says):
-    with pytest.raises(CallFailed, match=says): _completions(body(message), REQUEST, 0.1)
+    with pytest.raises(CallFailed, match=says):
+        _completions(body(message), REQUEST, 0.1)
 
 
 def test_streams_are_refused_and_named(server):
     sent = []
     chat = OpenAIClient("m", server.url)
-    async def send(path, body, *_): sent.append(body) or [].pop()
+
+    async def send(path, body, *_):
+        sent.append(body) or [].pop()
+
     chat.send = send
-    with pytest.raises(IndexError): __import__("asyncio").run(chat.complete(REQUEST))
+    with pytest.raises(IndexError):
+        __import__("asyncio").run(chat.complete(REQUEST))
     assert sent[0]["stream"] is False
-    with pytest.raises(CallFailed, match="streams its answer"): _completions('data: {"choices": []}\n\n', REQUEST, 0.1)
+    with pytest.raises(CallFailed, match="streams its answer"):
+        _completions('data: {"choices": []}\n\n', REQUEST, 0.1)
 
 
-@pytest.mark.parametrize("said, advice", [("max_tokens must be at least 16", "raise max_tokens"),
-                                          ("max_tokens is too small", "raise max_tokens"),
-                                          ("max_tokens is too large: 9999", "lower max_tokens")])
-def test_the_advice_on_max_tokens_goes_the_right_way(said, advice): assert _refusal(400, said, "e")[1].startswith(advice)
+@pytest.mark.parametrize(
+    "said, advice",
+    [
+        ("max_tokens must be at least 16", "raise max_tokens"),
+        ("max_tokens is too small", "raise max_tokens"),
+        ("max_tokens is too large: 9999", "lower max_tokens"),
+    ],
+)
+def test_the_advice_on_max_tokens_goes_the_right_way(said, advice):
+    assert _refusal(400, said, "e")[1].startswith(advice)

@@ -1,4 +1,5 @@
 "report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
+
 import csv, json, re, subprocess, sys
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -29,14 +30,38 @@ from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdi
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
 PRINTED_FILES = (root() / "data" / "papers").glob("*/*.csv")
-TABLES = sorted([p.parent.name, p.stem] for p in PRINTED_FILES
-                if p.stem not in ("settings", "experiment", "inventory", "claims", "ablations", "errata", "hipporag_table2"))
-NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$",
-         "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
+TABLES = sorted(
+    [p.parent.name, p.stem]
+    for p in PRINTED_FILES
+    if p.stem not in ("settings", "experiment", "inventory", "claims", "ablations", "errata", "hipporag_table2")
+)
+NASTY = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "a|b\nc",
+    "*bold* _it_ `x` [l](http://x) $y$",
+    "&lt;",
+    "\x1b[31mred",
+    "=1+1",
+    "# head",
+    "<!-- x",
+]
 
 
 def score(method, value, dataset="hotpotqa", metric="COVER-EM", **more):
-    return dict(method=method, dataset=dataset, metric=metric, n=500, failures=0, value=value, low=value - .04, high=value + .04) | more
+    return (
+        dict(
+            method=method,
+            dataset=dataset,
+            metric=metric,
+            n=500,
+            failures=0,
+            value=value,
+            low=value - 0.04,
+            high=value + 0.04,
+        )
+        | more
+    )
 
 
 @pytest.mark.parametrize("paper,artefact", TABLES)
@@ -44,104 +69,165 @@ def test_every_published_table_can_be_compared_with_nothing(paper, artefact, tmp
     cells = published(paper, artefact)
     df = compare(cells, [], model="extractive")
     assert list(df.columns) == CELL_FIELDS and set(df.verdict) == {"not run"} and df.reproduced.isna().all()
-    assert [r for r in df.published[:len(cells)].fillna(-1)] == [c["value"] if c["value"] is not None else -1 for c in cells]
+    assert [r for r in df.published[: len(cells)].fillna(-1)] == [
+        c["value"] if c["value"] is not None else -1 for c in cells
+    ]
     save_table(df, tmp_path, "t")
     assert count_verdicts(tmp_path / "t.csv")["not run"] == sum(c["value"] is not None for c in cells)
 
 
 def test_the_same_model_on_the_same_passages_gets_a_verdict():
-    rows = [score("zero-shot", .47), score("few-shot", .6), score("ReAct*", .4, "musique")]
+    rows = [score("zero-shot", 0.47), score("few-shot", 0.6), score("ReAct*", 0.4, "musique")]
     df = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini"))
     ran = df[df.verdict != "not run"].set_index(["method", "dataset"])
-    assert ran.verdict.to_dict() == {("zero-shot", "HotpotQA"): "reproduced",
-                                     ("few-shot", "HotpotQA"): "outside", ("ReAct*", "MuSiQue"): "not comparable"}
-    assert ran.loc[("ReAct*", "MuSiQue"), "flag"] == "illegible" and "can't be read" in ran.loc[("ReAct*", "MuSiQue"), "reason"]
+    assert ran.verdict.to_dict() == {
+        ("zero-shot", "HotpotQA"): "reproduced",
+        ("few-shot", "HotpotQA"): "outside",
+        ("ReAct*", "MuSiQue"): "not comparable",
+    }
+    assert (
+        ran.loc[("ReAct*", "MuSiQue"), "flag"] == "illegible"
+        and "can't be read" in ran.loc[("ReAct*", "MuSiQue"), "reason"]
+    )
     assert set(ran.group) == {"GPT-4o-mini"} and len(df) == 288
 
 
 def test_another_model_or_other_passages_are_not_comparable():
-    rows = [score("zero-shot", .459)]
+    rows = [score("zero-shot", 0.459)]
     offline = compare(published("treerare", "table1"), rows, model="extractive", corpus="400 articles")
     assert len(offline) == 288 + 1
     [cell] = offline[offline.verdict != "not run"].to_dict("records")
     assert (cell["group"], cell["verdict"], cell["flag"], cell["corpus"], cell["reason"]) == (
-        "extractive (offline)", "", "", "400 articles", "the model is extractive; nothing is known of this run")
+        "extractive (offline)",
+        "",
+        "",
+        "400 articles",
+        "the model is extractive; nothing is known of this run",
+    )
     assert cell["published"] != cell["published"]
     same = printed_run("treerare", "table1", rows, "gpt-4o-mini")
     held = compare(published("treerare", "table1"), rows, same, obstacle="other passages")
     [cell] = held.query("verdict != 'not run'").to_dict("records")
     assert (cell["group"], cell["verdict"], cell["reason"]) == ("GPT-4o-mini", "not comparable", "other passages")
-    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini").query("verdict != 'not run'").to_dict("records")
+    [cell] = (
+        compare(published("treerare", "table1"), rows, model="gpt-4o-mini")
+        .query("verdict != 'not run'")
+        .to_dict("records")
+    )
     assert (cell["verdict"], cell["reason"]) == ("not comparable", "nothing is known of this run")
 
 
 def test_a_number_that_was_not_run_is_empty(tmp_path):
-    save_table(compare(published("treerare", "table1"), [score("zero-shot", .47)], model="gpt-4o-mini"), tmp_path, "t")
+    save_table(compare(published("treerare", "table1"), [score("zero-shot", 0.47)], model="gpt-4o-mini"), tmp_path, "t")
     for r in csv.DictReader(open(tmp_path / "t.csv", newline="")):
         assert (r["verdict"] == "not run") == (r["reproduced"] == "") == (r["n"] == "") == (r["model"] == "")
 
 
 def test_a_metric_that_is_not_applicable_leaves_an_empty_cell_and_says_why(tmp_path):
     why = "not applicable: 1 of 500 questions of ambigdocs have no readings"
-    rows = [dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None,
-                 reason=why) for m in ("zero-shot", "TreeRare (DT)")]
+    rows = [
+        dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None, reason=why)
+        for m in ("zero-shot", "TreeRare (DT)")
+    ]
     rows += relative_improvement(rows, ["TreeRare (DT)"], ["zero-shot"])
     df = compare(published("treerare", "table1"), rows, model="extractive")
     assert df[df.reason != ""][["method", "reproduced", "verdict", "reason"]].fillna(-1).values.tolist() == [
-        [m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")]
+        [m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")
+    ]
     save_table(df, tmp_path, "t")
     for ending in ("md", "html"):
-        assert (tmp_path / f"t.{ending}").read_text().count("| not applicable" if ending == "md" else ">not applicable<") == 3
+        assert (tmp_path / f"t.{ending}").read_text().count(
+            "| not applicable" if ending == "md" else ">not applicable<"
+        ) == 3
     assert "Not applicable: 1 of 500" in to_markdown(df) and "Nothing was run." in to_markdown(df)
-    dot_plot(compare(published("treerare", "table1"), [*rows, score("zero-shot", .5)], model="extractive"))
+    dot_plot(compare(published("treerare", "table1"), [*rows, score("zero-shot", 0.5)], model="extractive"))
 
 
 def test_percent_tables_are_compared_in_percent():
     cells = published("arise", "table4")
     first = cells[0]
-    rows = [score(first["method"], first["value"] / 100 + .02, first["dataset"], first["metric"]) | dict(low=None, high=None)]
+    rows = [
+        score(first["method"], first["value"] / 100 + 0.02, first["dataset"], first["metric"])
+        | dict(low=None, high=None)
+    ]
     df = compare(cells, rows, printed_run("arise", "table4", rows, first["group"]))
     [cell] = df[df.verdict != "not run"].to_dict("records")
-    assert cell["verdict"] == "reproduced" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
+    assert (
+        cell["verdict"] == "reproduced" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
+    )
 
 
 def test_an_unprinted_cell_has_the_unit_of_its_metric():
     cells = published("arise", "table4")
-    rows = [score(m, .4, d, x) for m, d, x in (("ARISE + BM25", "musique", "EM"), ("ARISE + MiniLM", "musique", "EM"),
-                                               ("ARISE + BM25", "AVG", "EM"), ("ARISE + BM25", "musique", "calls"))]
-    got = {(r.method, r.dataset, r.metric): (r.reproduced, r.low)
-           for r in compare(cells, rows, model="extractive").itertuples() if r.verdict != "not run"}
-    assert [round(v[0], 9) for v in got.values()] == [40, 40, 40, .4] and round(got["ARISE + MiniLM", "MuSiQue", "EM"][1], 9) == 36
-    mixed = [cells[0], cells[0] | dict(method="another", unit="fraction")]  # one metric in two units: there is no telling
-    assert compare(mixed, [score("ARISE + MiniLM", .4, "musique", "EM")], model="").reproduced.dropna().to_list() == [.4]
-    assert compare(published("treerare", "table1"), [score("my method", .5)], model="gpt-4o-mini").iloc[-1].reproduced == .5
+    rows = [
+        score(m, 0.4, d, x)
+        for m, d, x in (
+            ("ARISE + BM25", "musique", "EM"),
+            ("ARISE + MiniLM", "musique", "EM"),
+            ("ARISE + BM25", "AVG", "EM"),
+            ("ARISE + BM25", "musique", "calls"),
+        )
+    ]
+    got = {
+        (r.method, r.dataset, r.metric): (r.reproduced, r.low)
+        for r in compare(cells, rows, model="extractive").itertuples()
+        if r.verdict != "not run"
+    }
+    assert [round(v[0], 9) for v in got.values()] == [40, 40, 40, 0.4] and round(
+        got["ARISE + MiniLM", "MuSiQue", "EM"][1], 9
+    ) == 36
+    mixed = [
+        cells[0],
+        cells[0] | dict(method="another", unit="fraction"),
+    ]  # one metric in two units: there is no telling
+    assert compare(mixed, [score("ARISE + MiniLM", 0.4, "musique", "EM")], model="").reproduced.dropna().to_list() == [
+        0.4
+    ]
+    assert (
+        compare(published("treerare", "table1"), [score("my method", 0.5)], model="gpt-4o-mini").iloc[-1].reproduced
+        == 0.5
+    )
 
 
 def test_what_the_paper_does_not_have_is_appended():
-    df = compare(published("treerare", "table1"), [score("my method", .5)], model="gpt-4o-mini")
-    assert (df.iloc[-1].method == "my method" and df.iloc[-1].verdict == "not comparable"
-            and df.iloc[-1].reason == "not in the paper" and len(df) == 289)
+    df = compare(published("treerare", "table1"), [score("my method", 0.5)], model="gpt-4o-mini")
+    assert (
+        df.iloc[-1].method == "my method"
+        and df.iloc[-1].verdict == "not comparable"
+        and df.iloc[-1].reason == "not in the paper"
+        and len(df) == 289
+    )
 
 
 def test_the_world_stands_in_for_the_dataset():
-    df = compare(published("treerare", "table1"), [score("zero-shot", .3, "world/2wiki")], model="extractive")
+    df = compare(published("treerare", "table1"), [score("zero-shot", 0.3, "world/2wiki")], model="extractive")
     assert df[df.verdict != "not run"].dataset.tolist() == ["2WikiMQA"]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, .2))
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
 def test_a_verdict_is_the_distance(a, b, tolerance):
     word, _ = verdict(a, b, tolerance=tolerance)
     assert word == ("reproduced" if abs(a - b) <= tolerance + 1e-9 else "outside")
 
 
-@pytest.mark.parametrize("model,group", [("gpt-4o-mini", "GPT-4o-mini"),
-                                         ("openai/gpt-4o-mini-2024-07-18", "GPT-4o-mini"), ("gpt-4o", "gpt-4o"),
-                                         ("gpt-4o-mini-audio", "gpt-4o-mini-audio"),
-                                         ("llama3.3", "Llama3.3-70B"), ("llama3.3:70b", "Llama3.3-70B"),
-                                         ("llama3.1:70b", "llama3.1:70b"), ("llama3.3:8b", "llama3.3:8b"),
-                                         ("deepseek-ai/DeepSeek-V3", "DeepSeek-V3"), ("deepseek-r1", "deepseek-r1"),
-                                         ("extractive", "extractive (offline)"), ("<b>x</b>", "<b>x</b>")])
+@pytest.mark.parametrize(
+    "model,group",
+    [
+        ("gpt-4o-mini", "GPT-4o-mini"),
+        ("openai/gpt-4o-mini-2024-07-18", "GPT-4o-mini"),
+        ("gpt-4o", "gpt-4o"),
+        ("gpt-4o-mini-audio", "gpt-4o-mini-audio"),
+        ("llama3.3", "Llama3.3-70B"),
+        ("llama3.3:70b", "Llama3.3-70B"),
+        ("llama3.1:70b", "llama3.1:70b"),
+        ("llama3.3:8b", "llama3.3:8b"),
+        ("deepseek-ai/DeepSeek-V3", "DeepSeek-V3"),
+        ("deepseek-r1", "deepseek-r1"),
+        ("extractive", "extractive (offline)"),
+        ("<b>x</b>", "<b>x</b>"),
+    ],
+)
 def test_a_model_belongs_to_its_own_group_only(model, group):
     made = group_for(model, ["GPT-4o-mini", "Llama3.3-70B", "DeepSeek-V3"])
     assert made == group
@@ -156,38 +242,66 @@ def test_relative_improvement_as_printed():
         own = [c for c in cells if c["group"] == group]
         printed = {(c["dataset"], c["metric"]): c for c in own if c["method"] == "Rel. Impr."}
         unsure = {(c["dataset"], c["metric"]) for c in own if c["flag"] in ("illegible", "uncertain", "derived")}
-        rows = [score(c["method"], c["value"], c["dataset"], c["metric"])
-                for c in own if c["method"] != "Rel. Impr." and c["value"] is not None]
+        rows = [
+            score(c["method"], c["value"], c["dataset"], c["metric"])
+            for c in own
+            if c["method"] != "Rel. Impr." and c["value"] is not None
+        ]
         for r in relative_improvement(rows, ours, baselines):
             key = r["dataset"], r["metric"]
-            if key in unsure: continue
+            if key in unsure:
+                continue
             checked += 1
-            assert r["value"] == pytest.approx(printed[key]["value"], abs=.0051), (group, key)
+            assert r["value"] == pytest.approx(printed[key]["value"], abs=0.0051), (group, key)
     assert checked == 7  # the others lean on a cell that is damaged
 
 
 def test_a_gain_over_fewer_baselines_says_so():
-    rows = [score("a", .5), score("TreeRare (DT)", .6)]
+    rows = [score("a", 0.5), score("TreeRare (DT)", 0.6)]
     [gain] = relative_improvement(rows, ["TreeRare (DT)"], ["a", "b"])
     df = compare(published("treerare", "table1"), rows + [gain], model="gpt-4o-mini")
     assert df[(df.method == "Rel. Impr.") & (df.verdict != "not run")].verdict.tolist() == ["not comparable"]
-    assert relative_improvement([score("a", .0), score("t", .6)], ["t"], ["a"])[0]["value"] is None
+    assert relative_improvement([score("a", 0.0), score("t", 0.6)], ["t"], ["a"])[0]["value"] is None
 
 
 class Tags(HTMLParser):
-    def __init__(self): super().__init__(); self.tags, self.attributes = set(), set()
-    def handle_starttag(self, tag, attrs): self.tags.add(tag); self.attributes |= {a for a, _ in attrs}
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes = set(), set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {a for a, _ in attrs}
 
 
 @pytest.mark.parametrize("word", NASTY)
 def test_words_stay_words(word):
     import pandas as pd
-    df = compare(published("treerare", "table2")[:3], [score(word, .5)], model=word, corpus=word, obstacle=word)
+
+    df = compare(published("treerare", "table2")[:3], [score(word, 0.5)], model=word, corpus=word, obstacle=word)
     for table in (df, pd.DataFrame({word: [word]})):
         parser = Tags()
         parser.feed(page := to_html(table, word, word))
-        assert parser.tags <= {"html", "head", "meta", "title", "style", "body", "table", "caption", "thead", "tbody",
-                               "tr", "th", "td", "p", "h1", "h2", "div", "strong"}
+        assert parser.tags <= {
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "table",
+            "caption",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "p",
+            "h1",
+            "h2",
+            "div",
+            "strong",
+        }
         assert parser.attributes <= {"lang", "charset", "class", "title", "name", "content"} and "\x1b" not in page
         text = to_markdown(table, word, word)
         assert "<" not in text and "\x1b" not in text
@@ -212,8 +326,9 @@ from treekit.figures.verdicts import compare, published
 df = compare(published("treerare", "table1")[:60], json.loads(sys.argv[2]), model="extractive")
 save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
 """
-    rows = json.dumps([score("zero-shot", .47), score("TreeRare (DT)", .5)])
-    for name in ("a", "b"): subprocess.run([sys.executable, "-c", code, str(tmp_path / name / "mine"), rows], check=True)
+    rows = json.dumps([score("zero-shot", 0.47), score("TreeRare (DT)", 0.5)])
+    for name in ("a", "b"):
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / name / "mine"), rows], check=True)
     for name in ("t.csv", "t.md", "t.html", "f.png", "f.svg"):
         assert (tmp_path / "a" / "mine" / name).read_bytes() == (tmp_path / "b" / "mine" / name).read_bytes(), name
     assert b"\r" not in (tmp_path / "a" / "mine" / "t.csv").read_bytes()
@@ -222,20 +337,33 @@ save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
 @pytest.mark.long
 def test_the_plot_has_every_column_that_ran_and_every_printed_model():
     printed = published("treerare", "table1")
-    df = compare(printed, [score("zero-shot", .47), score("TreeRare (DT)", .5, "2wiki"), score("mine", .2)], model="extractive")
+    df = compare(
+        printed,
+        [score("zero-shot", 0.47), score("TreeRare (DT)", 0.5, "2wiki"), score("mine", 0.2)],
+        model="extractive",
+    )
     fig = dot_plot(df)
     panels = [(a.get_title(), a.get_xlabel()) for a in fig.axes]
     assert panels == [("HotpotQA", "COVER-EM, %"), ("2WikiMQA", "COVER-EM, %")]  # the others are named, not drawn
     assert fig.notes[-1] == "without a run: MuSiQue COVER-EM, AVG COVER-EM, AR, ER, Dis-F1, ASQA COVER-EM"
-    assert [t.get_text() for t in fig.legends[0].get_texts()][:4] == ["printed, GPT-4o-mini", "printed, Llama3.3-70B",
-        "printed, DeepSeek-V3", "measured, extractive (offline)"]
-    assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [*list(dict.fromkeys(r["method"] for r in printed))[:-1], "mine"]
+    assert [t.get_text() for t in fig.legends[0].get_texts()][:4] == [
+        "printed, GPT-4o-mini",
+        "printed, Llama3.3-70B",
+        "printed, DeepSeek-V3",
+        "measured, extractive (offline)",
+    ]
+    assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [
+        *list(dict.fromkeys(r["method"] for r in printed))[:-1],
+        "mine",
+    ]
     lengths = [round(a.get_xlim()[1] - a.get_xlim()[0], 6) for a in fig.axes]
     assert len(set(lengths)) == 1  # one axis for a metric
     table2 = compare(published("rdr2", "table2"), [])  # percentages beside numbers of words
     for ax in dot_plot(table2).axes:
         (low, high), (start, end) = ax.dataLim.intervalx, ax.get_xlim()
-        assert start <= low and high <= end and -0.05 * (end - start) <= start and (high > 100 or end <= 105), ax.get_xlabel()
+        assert start <= low and high <= end and -0.05 * (end - start) <= start and (high > 100 or end <= 105), (
+            ax.get_xlabel()
+        )
     [alone] = dot_plot(compare(printed, []), group="GPT-4o-mini", metric="AR").axes
     assert alone.get_title() == "AmbigDoc"
     renamed = df.assign(group=df.group.replace("Llama3.3-70B", "a model whose name is as long as names get these days"))
@@ -243,13 +371,17 @@ def test_the_plot_has_every_column_that_ran_and_every_printed_model():
         long.canvas.draw()
         box = long.legends[0].get_window_extent()
         assert 0 <= box.x0 and box.x1 <= long.bbox.width
-    with pytest.raises(UsageError, match="'COVER-EM'"): dot_plot(df, metric="COVER-EN")
+    with pytest.raises(UsageError, match="'COVER-EM'"):
+        dot_plot(df, metric="COVER-EN")
 
 
 def test_the_page_of_verdicts(tmp_path):
-    rows = [score("zero-shot", .47, failures=3)]
-    save_table(compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")),
-               tmp_path / "treerare", "table1")
+    rows = [score("zero-shot", 0.47, failures=3)]
+    save_table(
+        compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")),
+        tmp_path / "treerare",
+        "table1",
+    )
     page = index_page(tmp_path)
     assert "| 1 reproduced; 3 failed questions |" in page and "Table 1: Eleven methods" in page
     assert (tmp_path / "README.md").read_text() == page
@@ -260,15 +392,27 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     "A range over the tables; the claims as `treekit claims` counts them; a folder without comparisons in its own tables' words."
     folder, offline = tmp_path / "treerare", root() / "figures" / "offline"
     for artefact, n in (("figure3", 50), ("table1", 600)):
-        rows = [score("zero-shot", .47, n=n)]
-        save_table(compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")), folder, artefact)
+        rows = [score("zero-shot", 0.47, n=n)]
+        save_table(
+            compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")),
+            folder,
+            artefact,
+        )
     unjudged = [v for v in judge_claims(offline, "treerare") if v.claim.artefact != "figure4"]
     found = [replace(v, outcome="supported", model="gpt-4.1") if v.claim.artefact == "table1" else v for v in unjudged]
     save_claims(found, folder, "Claims")
-    save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table1",
-               note="Model: gpt-4.1. Questions: synthetic wiki, n = 7. And so on.")
-    save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table2",
-               note=caption_of("gpt-4.1", "synthetic", dict(d=7)))
+    save_table(
+        pd.DataFrame([dict(method="a", value=1.0)]),
+        tmp_path / "across",
+        "table1",
+        note="Model: gpt-4.1. Questions: synthetic wiki, n = 7. And so on.",
+    )
+    save_table(
+        pd.DataFrame([dict(method="a", value=1.0)]),
+        tmp_path / "across",
+        "table2",
+        note=caption_of("gpt-4.1", "synthetic", dict(d=7)),
+    )
     page = index_page(tmp_path)
     assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: synthetic wiki, n = 7.\n" in page
     assert "- Table 2: Model: gpt-4.1. Questions of the synthetic wiki, n = 7 on each of 1 data sets.\n" in page
@@ -280,7 +424,9 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
 
 def test_the_committed_readings_of_arise_are_those_of_its_code():
     "The notebook itself shows what differs, so that it runs under another default, too."
-    with open(root() / "figures" / "offline" / "arise" / "inconsistencies_method.csv", encoding="utf-8", newline="") as f:
+    with open(
+        root() / "figures" / "offline" / "arise" / "inconsistencies_method.csv", encoding="utf-8", newline=""
+    ) as f:
         assert {row["checked"] for row in csv.DictReader(f)} == {"True"}
 
 
@@ -290,75 +436,118 @@ def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evid
     opening, findings, papers, metrics = (page.index(f"\n\n{part}") for part in parts)
     assert opening < findings < papers < metrics and "a simulated model answers" in page[:findings]
     rows = [line for line in page[papers:metrics].splitlines() if line.startswith("| ") and "**" in line]
-    known = {title_of(r["paper"], r["artefact"]).partition(", ")[2] for r in inventory() if r["kind"] not in ("algorithm", "equations")}
+    known = {
+        title_of(r["paper"], r["artefact"]).partition(", ")[2]
+        for r in inventory()
+        if r["kind"] not in ("algorithm", "equations")
+    }
     named = [line.split(" | ")[1].replace("\\", "") for line in rows]
     assert len(named) == len({(line.split("](")[1].split("/")[0], name) for line, name in zip(rows, named)})
     assert len(set(named) & known) > 80
-    def row(link): return next(line for line in rows if f"]({link})" in line)
+
+    def row(link):
+        return next(line for line in rows if f"]({link})" in line)
+
     assert "**real**, *added*" in row("real/vanilla.csv") and "**simulated** |" in row("treerare/table1.csv")
     assert "**print**, *added*" in row("toq/inconsistencies.csv") and "**trained** |" in row("rdr2/table4.csv")
-    assert "**no model**, *added*" in row("searchr/retrieval.csv") and "bridging_kinds.csv" in row("treerare/bridging.csv")
+    assert "**no model**, *added*" in row("searchr/retrieval.csv") and "bridging_kinds.csv" in row(
+        "treerare/bridging.csv"
+    )
     assert all((root() / "figures" / "offline" / link).exists() for link in re.findall(r"\]\(([^):#]+)\)", page))
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code
 
+
 class Stage:
     "A navigator that writes the name of its stage."
+
     endpoint, defaults = "stage", dict(temperature=0.0, max_tokens=10)
-    def __init__(self, name, seed=0): self.model, self.name = f"navigator {name}", f"{name}, {seed}"
-    async def complete(self, request): return [Completion(f'["{self.name}"]')] * request.n
-    async def score(self, request, continuation): raise NotImplementedError
-    async def close(self): pass
+
+    def __init__(self, name, seed=0):
+        self.model, self.name = f"navigator {name}", f"{name}, {seed}"
+
+    async def complete(self, request):
+        return [Completion(f'["{self.name}"]')] * request.n
+
+    async def score(self, request, continuation):
+        raise NotImplementedError
+
+    async def close(self):
+        pass
 
 
 @dataclass(frozen=True)
 class First:
     "A method whose answer is the first sub-question; one that doesn't ask for any, otherwise."
+
     navigates: bool = True
+
     @property
-    def requires(self): return ("navigator",) if self.navigates else ()
+    def requires(self):
+        return ("navigator",) if self.navigates else ()
+
     async def __call__(self, question, context):
         return Prediction(
-            (await context.ask(NAVIGATE, role="navigator", question=question.question))[0] if self.navigates else "none",
-            context.trace, context.usage
+            (await context.ask(NAVIGATE, role="navigator", question=question.question))[0]
+            if self.navigates
+            else "none",
+            context.trace,
+            context.usage,
         )
 
 
 def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):
     from treekit.papers.searchr import evaluation as navigated
     from treekit.papers.searchr import training as navigator
+
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     monkeypatch.setattr(navigator.TrainedNavigator, "tiny", Stage)
-    questions = {"musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]}
+    questions = {
+        "musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]
+    }
     P = navigated.setting("offline", 2, dict(retriever="bm25s"))
     rows = {"Ours": First(), "NativeRAG": First(False), "w/o PPO": First()}
     results = navigated.run_rows(rows, questions, P, seed=3)
-    assert [(r.method, r.answer) for r in results.rows] == [(m, a)
-        for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3")) for _ in range(2)]
-    assert {r["method"]: (r["gained"], r["lost"], r["difference"])
-            for r in navigated.against(results, "Ours", ("EM",))} == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
+    assert [(r.method, r.answer) for r in results.rows] == [
+        (m, a)
+        for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3"))
+        for _ in range(2)
+    ]
+    assert {
+        r["method"]: (r["gained"], r["lost"], r["difference"]) for r in navigated.against(results, "Ours", ("EM",))
+    } == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
     # another profile has the navigators that it names, and no others
     named = replace(P, navigator="offline")
     results = navigated.run_rows(rows, questions, named)
     assert {r.method for r in results.rows} == {"Ours", "NativeRAG"} and "w/o PPO: left out" in capsys.readouterr().out
-    assert {r.method for r in navigated.run_rows(rows, questions, named, named={"after SFT": "offline"}).rows} == set(rows)
-    with pytest.raises(UsageError, match="no row"): navigated.run_rows({"w/o PPO": First()}, questions, named)
+    assert {r.method for r in navigated.run_rows(rows, questions, named, named={"after SFT": "offline"}).rows} == set(
+        rows
+    )
+    with pytest.raises(UsageError, match="no row"):
+        navigated.run_rows({"w/o PPO": First()}, questions, named)
 
 
 class Draws:
     "A server whose replies differ from sample to sample; it counts them."
+
     model, endpoint, defaults = "fake", "nowhere", {}
-    def __init__(self): self.samples = []
+
+    def __init__(self):
+        self.samples = []
+
     async def complete(self, request):
         self.samples.append(request.sample)
         return [Completion("right" if (request.sample // 1000 + len(request.text)) % 2 else "wrong")]
-    async def close(self): pass
+
+    async def close(self):
+        pass
 
 
 @dataclass(frozen=True)
 class Asks:
     prompt: str = "right?"
+
     async def __call__(self, question, context):
         ask = Prompt("test.runs", "answer_short", "$question", TEXT)
         return Prediction(await context.ask(ask, question=question.question), context.trace, context.usage)
@@ -367,14 +556,32 @@ class Asks:
 def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
     import treekit.papers.searchr.evaluation as navigated
     from treekit.store.run_store import Store
+
     store, chat = Store(tmp_path / "s.sqlite"), Draws()
-    asked = {"musique": [Question("1", "musique", "W?", ("right",)), Question("2", "musique", "W??", ("right",)),
-                         Question("3", "musique", "W???", ("right",))]}
+    asked = {
+        "musique": [
+            Question("1", "musique", "W?", ("right",)),
+            Question("2", "musique", "W??", ("right",)),
+            Question("3", "musique", "W???", ("right",)),
+        ]
+    }
     P = replace(navigated.setting("local", 3, dict(retriever="bm25s", search_scope="corpus")), n=3)
+
     def go(runs, monkey=navigated.run):
-        made = [monkey({"Asks": navigated.once_more(Asks(), i)}, asked, P, store=store, chat=chat,
-                       corpora={"musique": [Passage("p", "", "x")]}, progress=False) for i in range(runs)]
+        made = [
+            monkey(
+                {"Asks": navigated.once_more(Asks(), i)},
+                asked,
+                P,
+                store=store,
+                chat=chat,
+                corpora={"musique": [Passage("p", "", "x")]},
+                progress=False,
+            )
+            for i in range(runs)
+        ]
         return navigated.Runs(**vars(made[0]), runs=made)
+
     results = go(3)
     assert [r.error for r in results.failures] == []
     assert sorted(chat.samples) == [0, 0, 0, 1000, 1000, 1000, 2000, 2000, 2000]  # nothing of one run answers another
@@ -384,24 +591,44 @@ def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
     per_run = [sum(r.answer == "right" for r in run.rows) / 3 for run in results.runs]
     assert sorted(set(per_run)) == [1 / 3, 2 / 3]
     [cell] = navigated.scored_cells(results, ("EM",))
-    assert cell["value"] == pytest.approx(sum(per_run) / 3) and cell["spread"] == pytest.approx(3 ** -1.5) and cell["runs"] == 3
-    assert cell["n"] == 3 and results.values("EM")["Asks", "musique"] == [pytest.approx(v) for v in
-        [sum(run.rows[i].answer == "right" for run in results.runs) / 3 for i in range(3)]]
-    table = compare([dict(group="fake", method="Asks", dataset="MuSiQue", metric="EM", value=50.0, unit="percent", flag="ok")],
-                    navigated.scored_cells(results, ("EM",)), model="fake")
+    assert (
+        cell["value"] == pytest.approx(sum(per_run) / 3)
+        and cell["spread"] == pytest.approx(3**-1.5)
+        and cell["runs"] == 3
+    )
+    assert cell["n"] == 3 and results.values("EM")["Asks", "musique"] == [
+        pytest.approx(v) for v in [sum(run.rows[i].answer == "right" for run in results.runs) / 3 for i in range(3)]
+    ]
+    table = compare(
+        [dict(group="fake", method="Asks", dataset="MuSiQue", metric="EM", value=50.0, unit="percent", flag="ok")],
+        navigated.scored_cells(results, ("EM",)),
+        model="fake",
+    )
     told = navigated.with_spread(table, [cell])
-    assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3 ** -1.5)
+    assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3**-1.5)
     once = {k: v for k, v in cell.items() if k not in ("runs", "spread")}
     assert list(navigated.with_spread(table, [once]).columns) == list(table.columns)
 
 
 def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
     import treekit.papers.searchr.evaluation as navigated
+
     offline, real = navigated.setting("offline", None, {}), navigated.setting("local", None, dict(data=str(tmp_path)))
-    assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, "3"), (real, 1))] == [1, 5, 3, 1]
+    assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, "3"), (real, 1))] == [
+        1,
+        5,
+        3,
+        1,
+    ]
     for wrong in (0, True, 2.5, "five", -1):
-        with pytest.raises(UsageError, match="^runs should be a whole number"): navigated.runs_of(real, wrong)
-    assert (offline.search_scope, real.search_scope, real.n, real.retriever) == ("corpus", "own", 200, "dense")  # ChainRAG's
+        with pytest.raises(UsageError, match="^runs should be a whole number"):
+            navigated.runs_of(real, wrong)
+    assert (offline.search_scope, real.search_scope, real.n, real.retriever) == (
+        "corpus",
+        "own",
+        200,
+        "dense",
+    )  # ChainRAG's
     assert navigated.setting("local", None, dict(search_scope="corpus")).search_scope == "corpus"
 
 
@@ -410,17 +637,31 @@ def test_a_row_of_searchr_says_what_ran():
     from treekit.baselines.chainrag import ChainRAG
     from treekit.baselines.search_r1 import SearchR1
     from treekit.papers.searchr.method import SearchR
-    rows = {"GPT-4o": SearchR(decomposer="prompted"), "Llama-3.1-8B(Ours)": SearchR(), "w/o PPO": SearchR(), "Search-R1": SearchR1(),
-            "ChainRAG": ChainRAG(), "w/o QIR": ChainRAG(reranker="")}
+
+    rows = {
+        "GPT-4o": SearchR(decomposer="prompted"),
+        "Llama-3.1-8B(Ours)": SearchR(),
+        "w/o PPO": SearchR(),
+        "Search-R1": SearchR1(),
+        "ChainRAG": ChainRAG(),
+        "w/o QIR": ChainRAG(reranker=""),
+    }
     offline, local = navigated.setting("offline", 3, {}), navigated.setting("local", 3, {})
     assert navigated.what_ran(rows, offline) == {
-        "GPT-4o": "simulated, prompted", "Llama-3.1-8B(Ours)": "tiny navigator after PPO", "w/o PPO": "tiny navigator after SFT",
-        "Search-R1": "simulated, untrained", "ChainRAG": "no cross-encoder"}
+        "GPT-4o": "simulated, prompted",
+        "Llama-3.1-8B(Ours)": "tiny navigator after PPO",
+        "w/o PPO": "tiny navigator after SFT",
+        "Search-R1": "simulated, untrained",
+        "ChainRAG": "no cross-encoder",
+    }
     said = navigated.what_ran(rows, local)
-    assert (said["Llama-3.1-8B(Ours)"], said["GPT-4o"]) == ("llama3.3, untrained", "llama3.3, prompted") and "ChainRAG" not in said
+    assert (said["Llama-3.1-8B(Ours)"], said["GPT-4o"]) == (
+        "llama3.3, untrained",
+        "llama3.3, prompted",
+    ) and "ChainRAG" not in said
     assert navigated.who_navigates(replace(local, navigator="tiny")) == "tiny navigator after PPO"
     assert navigated.who_navigates(replace(local, navigator="openai")) == "navigator gpt-4o-mini"
-    cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=.5, low=.4, high=.6)
+    cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=0.5, low=0.4, high=0.6)
     table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", obstacle="no")
     names = list(as_run(table, navigated.what_ran(rows, offline)).method)
     assert "GPT-4o [simulated, prompted]" in names and "GPT-4o" in names and list(table.method) != names
@@ -428,22 +669,37 @@ def test_a_row_of_searchr_says_what_ran():
 
 def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
     from treekit.papers.searchr.evaluation import printed
-    for table, groups in (("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}), ("table5", {"GPT-4o"}), ("figure3", {"GPT-4o-mini"})):
+
+    for table, groups in (
+        ("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}),
+        ("table5", {"GPT-4o"}),
+        ("figure3", {"GPT-4o-mini"}),
+    ):
         cells = printed(published("searchr", table))
-        assert ({c["group"] for c in cells} == groups and len(cells) == len(published("searchr", table))
-                and "NaiveRAG" not in {c["method"] for c in cells})
+        assert (
+            {c["group"] for c in cells} == groups
+            and len(cells) == len(published("searchr", table))
+            and "NaiveRAG" not in {c["method"] for c in cells}
+        )
 
 
 @pytest.mark.long
 def test_searchrs_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "They need no model; what they say of the code and of the printed numbers is asserted inside."
     from treekit.artefacts.reproduce import reproduce_all
+
     names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
     warmly(monkeypatch)
-    tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), options=RunOptions(store_file=tmp_path / "store.sqlite"))
+    tasks, folder = reproduce_all(
+        names, out=str(tmp_path / "out"), options=RunOptions(store_file=tmp_path / "store.sqlite")
+    )
     assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))
-    def read(name): return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))
+
+    def read(name):
+        return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))
+
     assert {r["reply"]: r["sub-questions asked"] for r in read("table11_replies")}["twenty steps"] == "8"
     assert [r["recomputed"] for r in read("inconsistencies") if r["claim"].startswith("gain over ChainRAG")] == [
-        "10.2 % over the quoted ChainRAG; 44.1 % over their own ChainRAG"]
+        "10.2 % over the quoted ChainRAG; 44.1 % over their own ChainRAG"
+    ]
     assert {"paths.generate", "paths.navigate", "searchr.answer"} <= {r["name"] for r in read("prompts")}

@@ -1,4 +1,5 @@
 "Reports of runs: an archive that is made twice with the same bytes, replays elsewhere, and whose tables are compared byte by byte."
+
 import os, re, zipfile
 from pathlib import Path
 
@@ -35,15 +36,24 @@ def test_two_ways_of_running_are_never_packed_as_one(monkeypatch, tmp_path):
     from treekit.artefacts.catalog import runnable
     from treekit.config import work_dir
     from treekit.reports.report import one_way
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     rows, mine = runnable(("arise/figure3", "arise/table1")), tmp_path / "mine"
     for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(retriever="dense")))):
-        write_record(work_dir("runs", "mine") / f"arise/{name}.json", code=0, parameters=dict(profile="offline", out="figures/mine") | n)
-    with pytest.raises(UsageError, match="one way of running, and these ran in 2 .n=3: arise/figure3; retriever=dense: arise/table1"):
+        write_record(
+            work_dir("runs", "mine") / f"arise/{name}.json",
+            code=0,
+            parameters=dict(profile="offline", out="figures/mine") | n,
+        )
+    with pytest.raises(
+        UsageError, match="one way of running, and these ran in 2 .n=3: arise/figure3; retriever=dense: arise/table1"
+    ):
         one_way(rows, mine, "offline", {})
     assert one_way(rows[:1], mine, "offline", {}) == one_way(rows[:1], mine, "offline", dict(n=3)) == dict(n=3)
-    for profile, said, why in (("openai", {}, "under profile 'offline': say --profile offline"),
-                               ("offline", dict(n=4), "run with n=3, not with n=4")):
+    for profile, said, why in (
+        ("openai", {}, "under profile 'offline': say --profile offline"),
+        ("offline", dict(n=4), "run with n=3, not with n=4"),
+    ):
         with pytest.raises(UsageError, match=why):
             one_way(rows[:1], mine, profile, said)
 
@@ -58,9 +68,13 @@ def test_the_same_run_gives_the_same_bytes_and_is_ok_elsewhere(made, tmp_path):
 
 
 OFFICIAL = ROOT / "data" / "fixtures" / "official"
-OVER = [("treerare/table1", "synthetic", "hotpotqa musique 2wiki ambigdocs asqa"), ("treerare/table1", "real", "hotpotqa musique 2wiki"),
-        ("treerare/table1", OFFICIAL, "hotpotqa musique 2wiki ambigdocs asqa"), ("toq/table2", "synthetic", "komultihop kogeneral"),
-        ("rdr2/table1", "synthetic", "asqa qampari eli5")]
+OVER = [
+    ("treerare/table1", "synthetic", "hotpotqa musique 2wiki ambigdocs asqa"),
+    ("treerare/table1", "real", "hotpotqa musique 2wiki"),
+    ("treerare/table1", OFFICIAL, "hotpotqa musique 2wiki ambigdocs asqa"),
+    ("toq/table2", "synthetic", "komultihop kogeneral"),
+    ("rdr2/table1", "synthetic", "asqa qampari eli5"),
+]
 
 
 @pytest.mark.slow
@@ -69,12 +83,29 @@ def test_a_run_over_any_data_with_failed_questions_is_verified_elsewhere(table, 
     "The server refuses a question of each data set; the replay has the same failures, and every file the same bytes."
     from treekit.config import load_profile
     from treekit.experiments.tables import sample_questions
+
     asked = sample_questions(load_profile("local", data=str(data), n=2), tuple(datasets.split()))
     assert [*asked] == datasets.split()
     refused = "|".join(re.escape(questions[0].question[-25:]) for questions in asked.values())
     server.script(faults=[dict(kind="400", match=refused, times=10**6, message="odd request")])
-    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--set", "n=2",
-             "--set", f"data={data}", "--set", "wiki=corpus", "--set", "qa_judge=offline", "--set", "max_tokens=64")
+    words = (
+        "--profile",
+        "local",
+        "--set",
+        f"endpoint={server.url}",
+        "--set",
+        "api_key_env=LAB_KEY",
+        "--set",
+        "n=2",
+        "--set",
+        f"data={data}",
+        "--set",
+        "wiki=corpus",
+        "--set",
+        "qa_judge=offline",
+        "--set",
+        "max_tokens=64",
+    )
     home = dict(TREEKIT_HOME=str(tmp_path / "home"), LAB_KEY="x")
     code, out, err = inside("reproduce", table, *words, "--out", tmp_path / "out", **home)
     assert code == 1 and "questions failed" in out and "odd request" in out, out + err
@@ -92,7 +123,9 @@ def test_a_profile_of_ones_own_is_verified_where_nobody_has_it(server, tmp_path,
     (tmp_path / "elsewhere").mkdir()
     assert inside("init", tmp_path / "lab", **home)[0] == 0
     with open(tmp_path / "lab" / "settings.ini", "a") as f:
-        f.write(f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nwiki = corpus\nqa_judge = offline\n")
+        f.write(
+            f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nwiki = corpus\nqa_judge = offline\n"
+        )
     code, out, err = inside("reproduce", "toq/table2", "--profile", "lab", cwd=tmp_path / "lab", **home)
     assert code == 0, out + err
     archive = tmp_path / "r.zip"
@@ -108,11 +141,22 @@ def test_a_profile_of_ones_own_is_verified_where_nobody_has_it(server, tmp_path,
 
 def test_settings_lose_their_places(tmp_path):
     (tmp_path / "q.jsonl").write_text("")
-    assert placeless(str(tmp_path / "q.jsonl")) == "q.jsonl" and placeless("https://u:p@gpu.lab.edu:8000/v1?key=1") == "a server"
+    assert (
+        placeless(str(tmp_path / "q.jsonl")) == "q.jsonl"
+        and placeless("https://u:p@gpu.lab.edu:8000/v1?key=1") == "a server"
+    )
     assert placeless("google/t5_xxl_true_nli_mixture") == "google/t5_xxl_true_nli_mixture"
-    assert placeless("TMP/models/tiny") == "tiny" and placeless("HF_HOME/tiny") == "tiny" and placeless("BAAI/bge-m3") == "BAAI/bge-m3"
+    assert (
+        placeless("TMP/models/tiny") == "tiny"
+        and placeless("HF_HOME/tiny") == "tiny"
+        and placeless("BAAI/bge-m3") == "BAAI/bge-m3"
+    )
     assert placeless(r"C:\me\wiki.trees") == "wiki.trees"
-    assert placeless("~/prompts.toml") == "prompts.toml" and placeless(None) is None and placeless("synthetic:1000") == "synthetic:1000"
+    assert (
+        placeless("~/prompts.toml") == "prompts.toml"
+        and placeless(None) is None
+        and placeless("synthetic:1000") == "synthetic:1000"
+    )
 
 
 @pytest.mark.slow
@@ -121,36 +165,58 @@ def test_a_changed_table_and_a_changed_reply_are_found_by_the_replay(made, tmp_p
     import sqlite3
     from treekit.store.cassette_archive import STORE_FILE, open_archive
     from treekit.store.cassette_archive import write_archive as write_cassette
+
     files, table = read_archive(made[0]), f"tables/{WHAT}.csv"
     text = files[table].decode()
     cell = re.search(r"\d+\.\d+", text)[0]
     write_archive(tmp_path / "t.zip", files | {table: text.replace(cell, f"{float(cell) + 1:g}", 1).encode()})
     found = verify_archive(tmp_path / "t.zip")
-    assert found.outcome == "DIFFERS" and re.match(rf"{table}: line \d+: .* in the report, .* here", found.differs[0]) and found.same == 1
+    assert (
+        found.outcome == "DIFFERS"
+        and re.match(rf"{table}: line \d+: .* in the report, .* here", found.differs[0])
+        and found.same == 1
+    )
     write_archive(tmp_path / "l.zip", {k: v for k, v in files.items() if k != table})
-    assert verify_archive(tmp_path / "l.zip").differs == [f"{table}: was made by the replay, and the report leaves it out"]
+    assert verify_archive(tmp_path / "l.zip").differs == [
+        f"{table}: was made by the replay, and the report leaves it out"
+    ]
     (tmp_path / "old").write_bytes(files["run.cassette"])
     with open_archive(tmp_path / "old") as inner:
         tape = {name: read() for name, read in inner.items()}
     (tmp_path / "s").write_bytes(tape[STORE_FILE])
     with sqlite3.connect(tmp_path / "s") as db:
-        db.execute("UPDATE calls SET completion = json_set(json_remove(completion, '$.crc'), '$.text', 'FINAL: nobody')")
+        db.execute(
+            "UPDATE calls SET completion = json_set(json_remove(completion, '$.crc'), '$.text', 'FINAL: nobody')"
+        )
     db.close()
     write_cassette(tmp_path / "new", tape | {STORE_FILE: (tmp_path / "s").read_bytes()})
     write_archive(tmp_path / "r.zip", files | {"run.cassette": (tmp_path / "new").read_bytes()})
     assert verify_archive(tmp_path / "r.zip").outcome == "DIFFERS"
 
 
-HOSTILE = {name: {name: b"x", "run.cassette": b"x"} for name in (
-    "../../evil", "/etc/evil", "tables/../../up.csv", "tables/arise/.hidden.csv", "tables/arise/x.py", "C:\\x.csv", "a\nOK: all the same",
-    "README.md\x1b[2K\rOK", "\x9b2K\u202eKO")}
+HOSTILE = {
+    name: {name: b"x", "run.cassette": b"x"}
+    for name in (
+        "../../evil",
+        "/etc/evil",
+        "tables/../../up.csv",
+        "tables/arise/.hidden.csv",
+        "tables/arise/x.py",
+        "C:\\x.csv",
+        "a\nOK: all the same",
+        "README.md\x1b[2K\rOK",
+        "\x9b2K\u202eKO",
+    )
+}
 
 
 @pytest.mark.parametrize("files", [*HOSTILE.values(), {"README.md": b"x"}, {}], ids=repr)
 def test_what_is_no_report_gets_one_line(tmp_path, treekit_, files):
     write_archive(tmp_path / "r.zip", files)
     code, said = treekit_("verify", tmp_path / "r.zip")
-    assert code == 2 and "is not a report" in said and len(said.strip().splitlines()) == 1 and said.strip().isprintable(), said
+    assert (
+        code == 2 and "is not a report" in said and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
+    ), said
 
 
 def test_what_cannot_be_read_gets_one_line(tmp_path, treekit_, monkeypatch):
@@ -159,7 +225,11 @@ def test_what_cannot_be_read_gets_one_line(tmp_path, treekit_, monkeypatch):
         z.writestr("run.cassette", bytes(2000))
     monkeypatch.setattr("treekit.reports.archive.REPORT_LIMIT", 1000)
     assert REPORT_LIMIT == 1 << 30
-    for name, why in (("x.zip", "can't be read as a report"), ("bomb.zip", "it holds more than"), ("gone.zip", "no archive")):
+    for name, why in (
+        ("x.zip", "can't be read as a report"),
+        ("bomb.zip", "it holds more than"),
+        ("gone.zip", "no archive"),
+    ):
         code, said = treekit_("verify", tmp_path / name)
         assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said
     write_archive(tmp_path / "c.zip", {"run.cassette": b"no cassette"})

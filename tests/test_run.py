@@ -1,5 +1,4 @@
-("run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without "
- "anything heavy.")
+"run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without anything heavy."
 
 import asyncio, dataclasses, gc, json, signal, subprocess, sys, time
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ ASK = Prompt("test/run", "answer", "Question: $question\nPassages:\n$documents\n
 
 class Scripted(FakeChat):
     "Answers with the question's last word."
+
     model, endpoint = "gpt-4o-mini", "http://nowhere/v1"
     defaults = dict(temperature=0.0, max_tokens=100)
 
@@ -42,13 +42,16 @@ class Scripted(FakeChat):
 
     def reply(self, request, sample):
         question = request.inputs["question"]
-        if any(f in question for f in self.fail): return CallFailed("server", "the server said 500", "try later")
+        if any(f in question for f in self.fail):
+            return CallFailed("server", "the server said 500", "try later")
         return f"FINAL: {question.split()[-1]}"
 
-    def questions(self): return [r.inputs["question"] for r in self.asked]
+    def questions(self):
+        return [r.inputs["question"] for r in self.asked]
 
 
-def Shelf(): return FakeShelf(lambda q, k: [Passage(str(i), q, "…") for i in range(k)])
+def Shelf():
+    return FakeShelf(lambda q, k: [Passage(str(i), q, "…") for i in range(k)])
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,9 @@ class Read:
         for _ in range(self.steps):
             [hits] = await context.retrieve([question.question], self.k)
             asked = f"{question.question} {value['answer']}"
-            value = await context.ask(ASK, node=context.trace.add("answer", "…"), question=asked, documents=[h.passage for h in hits])
+            value = await context.ask(
+                ASK, node=context.trace.add("answer", "…"), question=asked, documents=[h.passage for h in hits]
+            )
         return Prediction(value["answer"], context.trace, context.usage)
 
 
@@ -79,12 +84,21 @@ def questions(n, dataset="toy", **more):
 
 
 def go(methods=None, asked=None, profile=PROFILE, **more):
-    more = dict(corpora={d: LazyRetriever(Shelf, "shelf", "a shelf") for d in asked or {"toy": 0}}, chat=Scripted(), progress=False) | more
-    if more.get("store") is None: more["store"] = Store()
+    more = (
+        dict(
+            corpora={d: LazyRetriever(Shelf, "shelf", "a shelf") for d in asked or {"toy": 0}},
+            chat=Scripted(),
+            progress=False,
+        )
+        | more
+    )
+    if more.get("store") is None:
+        more["store"] = Store()
     return run(methods or {"read": Read()}, asked or questions(3), profile, **more)
 
 
-def exact(row): return float(row.answer in row.golds)
+def exact(row):
+    return float(row.answer in row.golds)
 
 
 def test_rows_come_in_the_given_order():
@@ -107,21 +121,37 @@ def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
 
 
 def test_a_failing_metric_names_the_question():
-    with pytest.raises(ValueError, match="q0"): go().score(lambda row: 1 / 0, name="bad")
+    with pytest.raises(ValueError, match="q0"):
+        go().score(lambda row: 1 / 0, name="bad")
 
 
 def test_a_metric_that_some_questions_lack_the_gold_for_is_not_applicable():
-    read = Question("r", "part", "Which of them is number 9", ("9",), qa_pairs=(QAPair("Which?", ("9",), "Nine (film)"),))
+    read = Question(
+        "r", "part", "Which of them is number 9", ("9",), qa_pairs=(QAPair("Which?", ("9",), "Nine (film)"),)
+    )
     bare = questions(2, "part")["part"]
-    results = go({"a": Read()}, {"all": [read], "part": [read, *bare]}, chat=Scripted(fail=["number 1"]))  # a failed question lacks it, too
+    results = go(
+        {"a": Read()}, {"all": [read], "part": [read, *bare]}, chat=Scripted(fail=["number 1"])
+    )  # a failed question lacks it, too
     cells = {c["dataset"]: c for c in results.score("AR", average="AVG")}
     assert (cells["all"]["n"], cells["all"]["value"], cells["all"].get("reason")) == (1, 1, None)
-    assert (cells["part"]["n"], cells["part"]["failures"], cells["part"]["value"], cells["part"]["low"]) == (1, 1, None, None)
-    assert cells["part"]["reason"] == cells["AVG"]["reason"] == "not applicable: 2 of 3 questions of part have no readings"
+    assert (cells["part"]["n"], cells["part"]["failures"], cells["part"]["value"], cells["part"]["low"]) == (
+        1,
+        1,
+        None,
+        None,
+    )
+    assert (
+        cells["part"]["reason"] == cells["AVG"]["reason"] == "not applicable: 2 of 3 questions of part have no readings"
+    )
     assert cells["AVG"]["value"] is None
     assert results.values("AR")["a", "part"] == [1, None, None]
     costs = {c["dataset"]: c for c in cost_table(results, None, dict(all="AR", part="AR"))}
-    assert (costs["all"]["quality"], costs["part"]["quality"], costs["part"]["cents per correct answer"]) == (1, None, None)
+    assert (costs["all"]["quality"], costs["part"]["quality"], costs["part"]["cents per correct answer"]) == (
+        1,
+        None,
+        None,
+    )
 
 
 def test_warm_rows_are_the_same_rows():
@@ -154,12 +184,16 @@ def test_canonical_is_about_content():
     assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": (2,), "a": 1})
     assert fingerprint(len) == fingerprint(len) and "0x" not in json.dumps(canonical(exact))
     assert fingerprint("é\ud800") and method_fingerprint(Read()) == method_fingerprint(Read(k=9))
-    Nameless = type("Nameless", (), {"__call__": len, "__module__": "nowhere"})  # its source can't be read: never reused
+    Nameless = type(
+        "Nameless", (), {"__call__": len, "__module__": "nowhere"}
+    )  # its source can't be read: never reused
     assert method_fingerprint(Nameless()) != method_fingerprint(Nameless())
 
 
 def test_inside_a_running_loop():
-    async def cell(): return go()
+    async def cell():
+        return go()
+
     assert len(asyncio.run(cell()).rows) == 3
 
 
@@ -174,7 +208,8 @@ def test_questions_run_at_once_and_the_chat_is_closed():
 def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
     store, chat = Store(), Scripted()
     poor, rich = (dataclasses.replace(PROFILE, budget=b) for b in (0.0006, 1.0))
-    with pytest.raises(BudgetExceeded, match="are left.*larger budget"): go(asked=questions(50), profile=poor, store=store, chat=chat)
+    with pytest.raises(BudgetExceeded, match="are left.*larger budget"):
+        go(asked=questions(50), profile=poor, store=store, chat=chat)
     done = len(chat.asked)
     assert 0 < done < 50
     results = go(asked=questions(50), profile=rich, store=store, chat=chat)
@@ -185,46 +220,62 @@ def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
 def test_rows_are_left_out_of_garbage_collection_only_in_a_process_that_ends_with_its_command(owner):
     gc.unfreeze()
     try:
-        with use_options(owner=owner): go()
+        with use_options(owner=owner):
+            go()
         assert gc.isenabled() and (gc.get_freeze_count() > 0) == bool(owner)
-    finally: gc.unfreeze()
+    finally:
+        gc.unfreeze()
 
 
 def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():
     @dataclass(frozen=True)
     class Picky(Read):
         async def __call__(self, question, context):
-            if question.id == "q1": raise UsageError("the question is empty")
+            if question.id == "q1":
+                raise UsageError("the question is empty")
             return await super().__call__(question, context)
+
     assert [r.error for r in go({"picky": Picky()}).rows] == ["", "the question is empty", ""]
-    def no_java(): raise UsageError("no Java: set JAVA_HOME")
-    with pytest.raises(UsageError, match="no Java"): go(corpora={"toy": LazyRetriever(no_java, "x")}, asked=questions(500))
+
+    def no_java():
+        raise UsageError("no Java: set JAVA_HOME")
+
+    with pytest.raises(UsageError, match="no Java"):
+        go(corpora={"toy": LazyRetriever(no_java, "x")}, asked=questions(500))
 
 
 def test_a_run_in_which_nothing_succeeds_gives_up_early():
     chat = Scripted(fail=["number"])
-    with pytest.raises(RunFailed, match=f"first {GIVE_UP} questions all failed.*500"): go(asked=questions(1000), chat=chat)
+    with pytest.raises(RunFailed, match=f"first {GIVE_UP} questions all failed.*500"):
+        go(asked=questions(1000), chat=chat)
     store = Store()
     go(asked=questions(1), store=store)
-    assert len(go(asked=questions(60), store=store, chat=Scripted(fail=["number"])).failures) == 59  # something had worked before
+    assert (
+        len(go(asked=questions(60), store=store, chat=Scripted(fail=["number"])).failures) == 59
+    )  # something had worked before
 
 
 def test_nothing_to_do_is_said_at_once():
     read, asked = {"read": Read()}, questions(1)
     for methods, wrong in (({}, asked), (read, {"toy": []}), (read, {"toy": asked["toy"] * 2})):
-        with pytest.raises(UsageError): run(methods, wrong, PROFILE, chat=Scripted(), store=Store(), progress=False)
+        with pytest.raises(UsageError):
+            run(methods, wrong, PROFILE, chat=Scripted(), store=Store(), progress=False)
 
 
 def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
     "Each text once; the first portion's questions ask while the next is parsed, and methods that don't parse wait for none."
     import treekit.syntax.parser
+
     batches, chat = [], Scripted()
+
     class Parser:
         fingerprint = "p"
+
         def parse(self, texts):
             batches.append((list(texts), len(chat.asked)))
             time.sleep(0.3)
             return [t.split() for t in texts]
+
     monkeypatch.setattr(treekit.syntax.parser, "parser_for", lambda profile: Parser())
     results = go({"parsing": Parsing()}, questions(20), chat=chat)
     assert not results.failures and [len(texts) for texts, _ in batches] == [4, 8, 8]
@@ -237,7 +288,10 @@ def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
 
 def test_own_pools_and_corpora():
     pages = [Passage(f"p{i}", f"Title {i}", f"Number {i} is here.") for i in range(4)]
-    own = {"toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))], "bare": questions(1)["toy"]}
+    own = {
+        "toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))],
+        "bare": questions(1)["toy"],
+    }
     library = Resources(dataclasses.replace(PROFILE, search_scope="own"), own, {"bare": pages})
     assert library.label("toy") == "own paragraphs" and library.label("bare") == "4 passages"
     pool = library.retriever("toy", own["toy"][0])
@@ -253,7 +307,11 @@ class Indexing(Read):
     async def __call__(self, question, context):
         async def read(context):
             return [
-                (await context.ask(ASK, node=context.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"]
+                (
+                    await context.ask(
+                        ASK, node=context.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]
+                    )
+                )["answer"]
                 for p in context.corpus.passages
             ]
 
@@ -263,14 +321,24 @@ class Indexing(Read):
 def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     pages = [Passage(str(i), f"page{i}", "…") for i in range(3)]
     questions = {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(5)]}
-    def again(qs, chat): return go({"indexing": Indexing()}, qs, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat)
+
+    def again(qs, chat):
+        return go({"indexing": Indexing()}, qs, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat)
+
     first = again({"d": questions["d"][:4]}, chat := Scripted(latency=0.01))
-    assert chat.questions() == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
+    assert (
+        chat.questions() == [f"what of page{i}" for i in range(3)]
+        and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
+    )
     assert all(r.usage.calls == 0 for r in first.rows)
     assert first.indexing["indexing", "d"].calls == 3
     assert first.indexing["indexing", "d"].critical_path == 3  # it asks about one passage after the other
     more = again(questions, chat := Scripted())
-    assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300
+    assert (
+        chat.asked == []
+        and more.rows[4].answer == "page0 page1 page2"
+        and more.indexing["indexing", "d"].tokens_in == 300
+    )
     warm = again(questions, chat := Scripted())
     assert all(r.stored for r in warm.rows) and chat.asked == [] and warm.indexing == more.indexing
     [bill] = cost_table(warm, None, {"d": lambda row: 1.0})
@@ -278,8 +346,16 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
 
 
 def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
-    pages, questions = [Passage("0", "page0", "…")], {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(3)]}
-    def again(chat): return go({"indexing": Indexing()}, questions, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat)
+    pages, questions = (
+        [Passage("0", "page0", "…")],
+        {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(3)]},
+    )
+
+    def again(chat):
+        return go(
+            {"indexing": Indexing()}, questions, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat
+        )
+
     failed = again(Scripted(fail=["page0"]))
     assert len(failed.failures) == 3 and failed.indexing == {}
     assert [r.answer for r in again(Scripted()).rows] == ["page0"] * 3
@@ -297,19 +373,36 @@ class Navigated(Read):
 def test_another_model_takes_questions_apart():
     class Other(Scripted):
         model = "navigator"
-        async def complete(self, request): return [Completion("FINAL: elsewhere")]
+
+        async def complete(self, request):
+            return [Completion("FINAL: elsewhere")]
+
     questions, store = {"d": [Question("q", "d", "Who is here?", ("x",))]}, Store()
-    def answers(**who): return [r.answer for r in go({"n": Navigated(), "r": Read()}, questions, store=store, **who).rows]
-    assert answers() == ["here?", "here?"] and answers(navigator=Other()) == ["elsewhere", "here?"] and answers() == ["here?", "here?"]
+
+    def answers(**who):
+        return [r.answer for r in go({"n": Navigated(), "r": Read()}, questions, store=store, **who).rows]
+
+    assert (
+        answers() == ["here?", "here?"]
+        and answers(navigator=Other()) == ["elsewhere", "here?"]
+        and answers() == ["here?", "here?"]
+    )
 
 
 def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
     import treekit.papers.searchr.training
+
     class Tiny(Scripted):
         model, made = "navigator", 0
+
         @classmethod
-        def tiny(cls): cls.made += 1; return cls()
-        async def complete(self, request): return [Completion("FINAL: trained")]
+        def tiny(cls):
+            cls.made += 1
+            return cls()
+
+        async def complete(self, request):
+            return [Completion("FINAL: trained")]
+
     monkeypatch.setattr(treekit.papers.searchr.training, "TrainedNavigator", Tiny)
     questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
     [row] = go({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny")).rows
@@ -337,18 +430,23 @@ go({{"read": Read(steps=3)}}, questions(200), chat=Scripted(latency=0.2), store=
 def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     path = str(tmp_path / "store.sqlite")
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT.format(tests=str(ROOT / "tests"), store=path)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-c", SCRIPT.format(tests=str(ROOT / "tests"), store=path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
     )
     deadline = time.time() + 30
     while time.time() < deadline:
         if Path(path).exists():
             with Store(path) as s:
-                if s.usage(()) and s.usage(())[0]["calls"]: break
+                if s.usage(()) and s.usage(())[0]["calls"]:
+                    break
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert "everything answered so far is stored" in err and process.returncode != 0
-    with Store(path) as s: kept = s.usage(())[0]["calls"]
+    with Store(path) as s:
+        kept = s.usage(())[0]["calls"]
     chat = Scripted()
     go({"read": Read(steps=3)}, questions(200), chat=chat, store=Store(path))
     assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
@@ -370,7 +468,10 @@ heavy = {"torch", "stanza", "pyserini", "jnius", "transformers", "bm25s", "opena
 print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
 """
     runs = [
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT) for _ in range(2)
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT
+        )
+        for _ in range(2)
     ]
     assert runs[1].returncode == 0, runs[1].stderr
     assert runs[1].stdout.split() == ["9"]
@@ -378,18 +479,32 @@ print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
 
 def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_share_its_budget(tmp_path, process_options):
     "What the call log says was paid since the command began counts, and nothing before."
+
     def paid(first, last, budget):
         shelf, some = {"toy": LazyRetriever(Shelf, "shelf")}, {"toy": questions(20)["toy"][first:last]}
-        return run({"read": Read()}, some, dataclasses.replace(PROFILE, budget=budget), corpora=shelf, chat=Scripted(), progress=False)
+        return run(
+            {"read": Read()},
+            some,
+            dataclasses.replace(PROFILE, budget=budget),
+            corpora=shelf,
+            chat=Scripted(),
+            progress=False,
+        )
+
     process_options(store_file=tmp_path / "s.sqlite")
     paid(0, 5, None)
     process_options(command_dir=tmp_path, since=last_logged(tmp_path / "s.sqlite"))
     paid(5, 15, 0.01)
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
-    assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
+    assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(
+        10 * (100 * 0.15 + 10 * 0.6) / 1e6
+    )
     assert not paid(15, 19, 0.01).failures
-    one = (1000 * 0.15 + Scripted.defaults["max_tokens"] * 0.60) / 1e6  # dollars: one call fits, but not beside the fourteen
-    with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"): paid(19, 20, one)
+    one = (
+        1000 * 0.15 + Scripted.defaults["max_tokens"] * 0.60
+    ) / 1e6  # dollars: one call fits, but not beside the fourteen
+    with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"):
+        paid(19, 20, one)
     process_options(since=last_logged(tmp_path / "s.sqlite"))
     assert not paid(19, 20, one).failures
 
@@ -398,7 +513,9 @@ def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_shar
 def commanded(tmp_path, process_options):
     "Folder of a command that hands options to this process. Its cassette doesn't exist."
     (tmp_path / "command").mkdir()
-    process_options(cassette=tmp_path / "none.cassette", store_file=tmp_path / "elsewhere.sqlite", command_dir=tmp_path / "command")
+    process_options(
+        cassette=tmp_path / "none.cassette", store_file=tmp_path / "elsewhere.sqlite", command_dir=tmp_path / "command"
+    )
     return tmp_path
 
 
@@ -413,10 +530,14 @@ def test_arguments_win_over_the_options_of_the_process(commanded):
 def test_given_options_replace_those_of_the_process(commanded):
     "Its budget is its own, and it tells nobody how far it is."
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
-    def answered(options): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
+
+    def answered(options):
+        return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
+
     results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))
     assert not results.failures and len(chat.asked) == 10
-    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False))
+    with pytest.raises(BudgetExceeded):
+        answered(RunOptions(Store(), Scripted(), progress=False))
     assert not (commanded / "elsewhere.sqlite").exists()
 
 
@@ -425,38 +546,59 @@ def test_in_a_replay_only_stored_calls_answer(tmp_path):
     source, tape = Store(tmp_path / "source.sqlite"), tmp_path / "run.cassette"
     go(store=source)
     source.pack(tape)
-    profile = dataclasses.replace(PROFILE, model=Scripted.model, endpoint=Scripted.endpoint, temperature=0.0, max_tokens=100)
+    profile = dataclasses.replace(
+        PROFILE, model=Scripted.model, endpoint=Scripted.endpoint, temperature=0.0, max_tokens=100
+    )
+
     def replayed(k=2, **fields):
         shelf = {"toy": LazyRetriever(Shelf, "shelf", "a shelf")}
-        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, options=RunOptions(progress=False, **fields))
+        return run(
+            {"read": Read(k)}, questions(3), profile, corpora=shelf, options=RunOptions(progress=False, **fields)
+        )
+
     for fields in (dict(cassette=tape), dict(store=source, cassette=tmp_path / "none.cassette")):
         assert [r.answer for r in replayed(**fields).rows] == [str(i) for i in range(3)]
-    with pytest.raises(NotOnCassette): replayed(k=1, cassette=tape)
+    with pytest.raises(NotOnCassette):
+        replayed(k=1, cassette=tape)
     assert not replayed(k=1, chat=Scripted(), cassette=tape).failures
 
 
 @dataclass(frozen=True)
 class Careless(Read):
     "It opens pages, and doesn't say so."
-    async def __call__(self, question, context): return Prediction(context.wiki.page("x").text, context.trace, context.usage)
+
+    async def __call__(self, question, context):
+        return Prediction(context.wiki.page("x").text, context.trace, context.usage)
 
 
 def test_a_method_gets_what_it_names_and_nothing_else():
     [row] = go({"careless": Careless()}, questions(1)).rows
     assert "requires = ('wiki',)" in row.error and "uses its context's wiki" in row.error
-    class Wrong(Read): requires = ("wikki",)
-    with pytest.raises(UsageError, match="'wiki'"): go({"wrong": Wrong()}, questions(1))
+
+    class Wrong(Read):
+        requires = ("wikki",)
+
+    with pytest.raises(UsageError, match="'wiki'"):
+        go({"wrong": Wrong()}, questions(1))
 
 
 def test_the_key_knows_each_thing_that_is_needed():
     "Another thing under a need is another prediction; what only others need is not in the key."
+
     @dataclass(frozen=True)
     class Free(Read):
         requires: tuple = ()
+
     pages, others = [Passage("p", "Tarn", "Tarn is a town.")], [Passage("p", "Tarn", "Tarn was a town.")]
-    class Other(Scripted): model = "gpt-4o"
+
+    class Other(Scripted):
+        model = "gpt-4o"
+
     def key(*requires, corpora=pages, **more):
         return go({"m": Free(requires=requires)}, questions(1), corpora={"toy": corpora}, **more).rows[0].key
+
     assert key("router") != key("router", router=Other()) != key("router", router=Scripted())
-    assert key("wiki") == key("wiki", router=Other(), navigator=Other(), embedder=Other()) != key("wiki", corpora=others)
+    assert (
+        key("wiki") == key("wiki", router=Other(), navigator=Other(), embedder=Other()) != key("wiki", corpora=others)
+    )
     assert key("embedder") != key("embedder", embedder=Other()) and key("wiki", "corpus") == key("wiki", "corpus")

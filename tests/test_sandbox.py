@@ -1,6 +1,7 @@
 """Attacks on the limits of the sandbox, written apart from its code: each is a cell that reports how far it got.
 
 And when grading without isolation is refused."""
+
 import json, os, struct, subprocess, sys, time
 from pathlib import Path
 
@@ -18,7 +19,9 @@ QUICK = Limits(cell=4, call=4, cpu=20, memory=512, disk=8)
 ISOLATED = [w for w in ("bubblewrap", "namespaces") if is_available(w)]
 FILTERED = ISOLATED + (["plain"] if is_available("plain") else [])
 COUNTED = [w for w in FILTERED if w != "bubblewrap" or os.geteuid()]  # bubblewrap of root: see `SANDBOXES`
-isolated = pytest.mark.skipif(not ISOLATED, reason="no sandbox on this machine: bubblewrap is missing and user namespaces are refused")
+isolated = pytest.mark.skipif(
+    not ISOLATED, reason="no sandbox on this machine: bubblewrap is missing and user namespaces are refused"
+)
 
 
 def reached(wall, source, arg=0, limits=QUICK, hidden=()):
@@ -26,8 +29,11 @@ def reached(wall, source, arg=0, limits=QUICK, hidden=()):
     talk = WorkerConnection(wall, limits, hidden)
     try:
         talk.send(dict(cells=[dict(id="a", source=source)], files={}, seconds=limits.cell), 30)
-        return json.loads(talk.send(dict(number=0, fn="probe", args=[arg], seconds=limits.call), limits.call + 4))["value"]
-    finally: talk.close()
+        return json.loads(talk.send(dict(number=0, fn="probe", args=[arg], seconds=limits.call), limits.call + 4))[
+            "value"
+        ]
+    finally:
+        talk.close()
 
 
 SYSTEM_V = """
@@ -121,7 +127,9 @@ def test_hidden_modules_are_empty_and_not_writable(wall):
     paths = hidden_paths(MODULES)
     assert any(map(os.path.isdir, paths)) and any(map(os.path.isfile, paths))
     assert not any(reached(wall, HIDDEN, path, hidden=MODULES) for path in paths)
-    assert all(reached(wall, HIDDEN, path) for path in paths if path not in hidden_paths(()))  # the others are always hidden
+    assert all(
+        reached(wall, HIDDEN, path) for path in paths if path not in hidden_paths(())
+    )  # the others are always hidden
 
 
 def test_the_command_line_of_bubblewrap(monkeypatch):
@@ -129,12 +137,21 @@ def test_the_command_line_of_bubblewrap(monkeypatch):
     monkeypatch.setattr(sandbox, "_bwrap", lambda: "/usr/bin/bwrap")
     paths = hidden_paths(MODULES)
     words = sandbox._bubblewrap(QUICK, paths)
-    def at(*some): return next(i for i in range(len(words)) if tuple(words[i:i + len(some)]) == some)
+
+    def at(*some):
+        return next(i for i in range(len(words)) if tuple(words[i : i + len(some)]) == some)
+
     kit = max(i for i, word in enumerate(words) if word in readable())
     for p in paths:
-        if os.path.isdir(p): assert kit < at("--tmpfs", p) < at("--remount-ro", p)
-        else: assert kit < at("--ro-bind", "/dev/null", p)
-    assert words[0] == "/usr/bin/bwrap" and words[-1] == "--" and {"--unshare-all", "--die-with-parent", "--clearenv"} <= set(words)
+        if os.path.isdir(p):
+            assert kit < at("--tmpfs", p) < at("--remount-ro", p)
+        else:
+            assert kit < at("--ro-bind", "/dev/null", p)
+    assert (
+        words[0] == "/usr/bin/bwrap"
+        and words[-1] == "--"
+        and {"--unshare-all", "--die-with-parent", "--clearenv"} <= set(words)
+    )
     assert at("--size", str(QUICK.disk << 20), "--tmpfs", "/home") < at("--remount-ro", "/")
     writable = [words[i + 1] for i, word in enumerate(words) if word in ("--tmpfs", "--bind")]
     read_only = [words[i + 1] for i, word in enumerate(words) if word == "--remount-ro"]
@@ -150,7 +167,9 @@ def test_the_graders_environment_does_not_arrive(wall, monkeypatch):
     assert "mellon-8341" not in json.dumps(reached(wall, ENVIRONMENT))
 
 
-@pytest.mark.skipif("plain" not in FILTERED, reason="without isolation nothing is graded here: no filter, or the user is root")
+@pytest.mark.skipif(
+    "plain" not in FILTERED, reason="without isolation nothing is graded here: no filter, or the user is root"
+)
 def test_without_isolation_the_grader_itself_cannot_be_read(tmp_path):
     "Its memory holds the right answers, and its environment the teacher's API key."
     c = course(tmp_path)
@@ -159,32 +178,85 @@ def test_without_isolation_the_grader_itself_cannot_be_read(tmp_path):
         "from treekit.classroom.release import release_assignment\nfrom treekit.classroom.grading import grade_assignment\n"
         "from treekit.classroom.course import CourseFolder\nc = CourseFolder(Path(sys.argv[3]), Path(sys.argv[3], 'sources'))\n"
         "release_assignment(c, '9_counting', ['ada'], progress=False)\n"
-        "peek = 'import os\\nfor name in (\"environ\", \"mem\"): open(f\"/proc/{os.getppid()}/{name}\", \"rb\").close()'\n"
+        'peek = \'import os\\nfor name in ("environ", "mem"): open(f"/proc/{os.getppid()}/{name}", "rb").close()\'\n'
         "hand_in(c, 'ada', extra=[peek])\n"
         "print(json.dumps(grade_assignment(c, '9_counting', sandbox='plain', progress=False)[0]['errors']))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(Path(__file__).parents[1]), str(Path(__file__).parent), str(c.folder)],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(Path(__file__).parents[1]), str(Path(__file__).parent), str(c.folder)],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0 and "PermissionError" in done.stdout, done.stderr
 
 
 # name -> number on x86-64, on ARM; from the kernel's tables (asm/unistd_64.h and asm-generic/unistd.h); None: there is no such call
 FORBIDDEN = {
-    "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "shmdt": (67, 197),
-    "semget": (64, 190), "semop": (65, 193), "semctl": (66, 191), "semtimedop": (220, 192),
-    "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188), "msgctl": (71, 187),
-    "mq_open": (240, 180), "mq_unlink": (241, 181),
-    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
-    "fspick": (433, 433), "mount_setattr": (442, 442), "open_tree_attr": (467, 467),
-    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "unshare": (272, 97), "setns": (308, 268),
-    "socket": (41, 198), "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "bpf": (321, 280),
-    "perf_event_open": (298, 241), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "userfaultfd": (323, 282),
-    "memfd_create": (319, 279), "memfd_secret": (447, 447), "open_by_handle_at": (304, 265), "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "tkill": (200, 130),
-    "kill": (62, 129), "tgkill": (234, 131), "clone": (56, 220), "clone3": (435, 435), "fork": (57, None), "vfork": (58, None),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "shmdt": (67, 197),
+    "semget": (64, 190),
+    "semop": (65, 193),
+    "semctl": (66, 191),
+    "semtimedop": (220, 192),
+    "msgget": (68, 186),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
+    "msgctl": (71, 187),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "socket": (41, 198),
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "userfaultfd": (323, 282),
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "open_by_handle_at": (304, 265),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "pidfd_open": (434, 434),
+    "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "tkill": (200, 130),
+    "kill": (62, 129),
+    "tgkill": (234, 131),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "fork": (57, None),
+    "vfork": (58, None),
 }
-ALLOWED = {"read": (0, 63), "write": (1, 64), "mmap": (9, 222), "futex": (202, 98), "openat": (257, 56), "getdents64": (217, 61)}
+ALLOWED = {
+    "read": (0, 63),
+    "write": (1, 64),
+    "mmap": (9, 222),
+    "futex": (202, 98),
+    "openat": (257, 56),
+    "getdents64": (217, 61),
+}
 MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
@@ -194,9 +266,12 @@ def verdict(program, arch, number, argument=0):
     while True:
         code, yes, no, k = struct.unpack("HBBI", program[at])
         at += 1
-        if code == 0x20: a = data[k]
-        elif code == 0x06: return k
-        else: at += yes if {0x15: a == k, 0x35: a >= k, 0x45: bool(a & k)}[code] else no
+        if code == 0x20:
+            a = data[k]
+        elif code == 0x06:
+            return k
+        else:
+            at += yes if {0x15: a == k, 0x35: a >= k, 0x45: bool(a & k)}[code] else no
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -204,12 +279,18 @@ def test_the_filter_of_both_architectures(machine, monkeypatch):
     column, arch = MACHINES[machine]
     monkeypatch.setattr(sandbox.platform, "machine", lambda: machine)
     program = sandbox._filter(4711)
-    allow = {name for name, numbers in FORBIDDEN.items() if numbers[column] and verdict(program, arch, numbers[column]) == 0x7FFF0000}
+    allow = {
+        name
+        for name, numbers in FORBIDDEN.items()
+        if numbers[column] and verdict(program, arch, numbers[column]) == 0x7FFF0000
+    }
     assert allow == set()
     assert all(verdict(program, arch, numbers[column]) == 0x7FFF0000 for numbers in ALLOWED.values())
     assert verdict(program, arch ^ 1, 0) == 0x80000000  # another architecture's calls end the process
     kill, clone = FORBIDDEN["kill"][column], FORBIDDEN["clone"][column]
-    assert verdict(program, arch, kill, 4711) == verdict(program, arch, clone, 0x10000) == 0x7FFF0000  # itself; a thread
+    assert (
+        verdict(program, arch, kill, 4711) == verdict(program, arch, clone, 0x10000) == 0x7FFF0000
+    )  # itself; a thread
 
 
 HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64": "/usr/include/asm-generic/unistd.h"}
@@ -219,8 +300,10 @@ HEADERS = {"x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "aarch64":
 def test_the_numbers_are_the_kernels(machine):
     "The table above against the kernel's header, where it is installed."
     import re
+
     path = Path(HEADERS[machine])
-    if not path.exists(): pytest.skip(f"no {path}")
+    if not path.exists():
+        pytest.skip(f"no {path}")
     known = {name: int(number) for name, number in re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)\s", path.read_text())}
     mine = {name: numbers[MACHINES[machine][0]] for name, numbers in FORBIDDEN.items()}
     assert {n: known[n] for n in mine if n in known} == {n: k for n, k in mine.items() if n in known}
@@ -230,6 +313,7 @@ def test_the_numbers_are_the_kernels(machine):
 @pytest.fixture
 def class_of_one(tmp_path):
     from treekit.classroom.release import release_assignment
+
     c = course(tmp_path / "course", ("ada",))
     release_assignment(c, A, progress=False)
     return c
@@ -260,7 +344,11 @@ def test_slow_functions_share_the_limit(class_of_one):
 
 @pytest.mark.parametrize("wall", ISOLATED)
 def test_a_submission_leaves_no_folder_behind(wall):
-    def there(): return {p.name for p in Path("/tmp").glob("treekit-*") if "-" not in p.name.removeprefix("treekit-")}  # a mount point
+    def there():
+        return {
+            p.name for p in Path("/tmp").glob("treekit-*") if "-" not in p.name.removeprefix("treekit-")
+        }  # a mount point
+
     before = there()
     assert reached(wall, "def probe(x): return x", 3) == 3
     assert there() - before == set()
@@ -272,15 +360,18 @@ NO_SANDBOX = dict.fromkeys(SANDBOXES, False) | {"plain": True, "plain, unfiltere
 def test_no_isolation_is_never_the_default(monkeypatch):
     "Where no sandbox works, one line says what to install and what to pass."
     monkeypatch.setattr(sandbox, "is_available", NO_SANDBOX.get)
-    with pytest.raises(UsageError) as e: choose_sandbox()
+    with pytest.raises(UsageError) as e:
+        choose_sandbox()
     assert "bubblewrap" in str(e.value) and "--sandbox plain" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     import treekit.classroom.grading
+
     monkeypatch.setattr(sandbox, "is_available", NO_SANDBOX.get)
     hand_in(class_of_one, "ada")
     from treekit.cli.main import main
+
     words = ["course", "--course", str(class_of_one.folder), "grade", A, "--sources", str(class_of_one.sources)]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "bubblewrap" in done.output and "Traceback" not in done.output
@@ -289,6 +380,7 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     monkeypatch.setattr(sandbox.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(treekit.classroom.grading, "grade_assignment", lambda *a, **k: said.append("graded") or [])
     import click
+
     monkeypatch.setattr(click, "echo", lambda text="", **k: said.append(str(text)))
     CliRunner().invoke(main, [*words, "--sandbox", "plain"])
     assert said.index("graded") > 0 and "answer keys" in said[0] and "memory" in said[0] and "environment" in said[0]
@@ -299,9 +391,12 @@ def test_no_isolation_is_refused_as_root(wall, monkeypatch):
     monkeypatch.setattr(sandbox.os, "geteuid", lambda: 0)
     is_available.cache_clear()
     try:
-        with pytest.raises(UsageError, match="root"): choose_sandbox(wall)
-        with pytest.raises(UsageError, match="root"): start(wall)
-    finally: is_available.cache_clear()
+        with pytest.raises(UsageError, match="root"):
+            choose_sandbox(wall)
+        with pytest.raises(UsageError, match="root"):
+            start(wall)
+    finally:
+        is_available.cache_clear()
 
 
 def test_an_environment_behind_a_link_is_readable(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 Beside each stands what stops it: `compare` (values are compared outside), `filter` (system calls), `root` (the file system behind
 bubblewrap and namespaces; a plain child remains open to these, and the report says so), `limits`, `cells` (what was locked is put back).
 """
+
 import json, os, subprocess
 from pathlib import Path
 
@@ -44,15 +45,20 @@ def submission(c, attack, port=9):
     nb = read_notebook(c.release(A, "eve", f"{A}.ipynb"))
     for k in nb["cells"]:
         mark = k["metadata"].get("nbgrader", {})
-        if mark.get("grade_id") in ("tally", "twice"): k["source"] = "pass"
+        if mark.get("grade_id") in ("tally", "twice"):
+            k["source"] = "pass"
         if attack == "#FAKE" and k["cell_type"] == "code":
             k["outputs"] = [dict(output_type="stream", name="stdout", text="All tests passed. Points: 3/3")]
-        if attack == "#POINTS" and mark: mark.update(points=100, grade=True, solution=True)
+        if attack == "#POINTS" and mark:
+            mark.update(points=100, grade=True, solution=True)
         if attack == "#SETUP" and mark.get("grade_id") == "setup":
             k["source"] = "import treekit.classroom.worker as w\nw.run_call = lambda *a: dict(value=0)"
-        if attack == "#TESTS" and mark.get("grade"): k["source"] = "pass"
-    if attack == "#TWICE": nb["cells"] += [cell("def tally(x): return 1", grade_id="tally", solution=True)]
-    if not attack.startswith("#"): nb["cells"].insert(0, cell(STUBS + said))
+        if attack == "#TESTS" and mark.get("grade"):
+            k["source"] = "pass"
+    if attack == "#TWICE":
+        nb["cells"] += [cell("def tally(x): return 1", grade_id="tally", solution=True)]
+    if not attack.startswith("#"):
+        nb["cells"].insert(0, cell(STUBS + said))
     return nb
 
 
@@ -71,14 +77,18 @@ REMAINS = {"read the key from the disk", "read the solution from the disk"}  # b
 def test_no_attack_earns_a_point(classroom, name, wall):
     "Behind a plain wall, what `root` stops remains; those attacks are looked at below."
     stopped_by, attack = ATTACKS[name]
-    if wall == "plain" and stopped_by == "root": pytest.skip("remains open without a root of its own: see `SANDBOXES`")
+    if wall == "plain" and stopped_by == "root":
+        pytest.skip("remains open without a root of its own: see `SANDBOXES`")
     before = {p: p.read_bytes() for p in Path(classroom.folder).rglob("*") if p.is_file()}
     worker = Path(grade.__code__.co_filename).parents[1] / "treekit/classroom/worker.py"
     kit = worker.read_bytes()
     found = grade(classroom, submission(classroom, attack), wall)
     assert sum(p or 0 for p in points(found).values()) == 0
     assert {e["id"]: e["of"] for e in found["exercises"]} == {"tally-tests": 3, "twice-tests": 2, "text": 1}
-    assert before == {p: p.read_bytes() for p in Path(classroom.folder).rglob("*") if p.is_file()} and worker.read_bytes() == kit
+    assert (
+        before == {p: p.read_bytes() for p in Path(classroom.folder).rglob("*") if p.is_file()}
+        and worker.read_bytes() == kit
+    )
     assert not Path(classroom.folder, "pwned").exists()
 
 
@@ -98,6 +108,7 @@ def test_what_an_attack_could_reach(classroom, name, wall):
     import socket
 
     from treekit.classroom.grading import WorkerConnection
+
     with socket.create_server(("127.0.0.1", 0)) as server:
         nb = submission(classroom, ATTACKS[name][1], server.getsockname()[1])
         talk = WorkerConnection(wall, QUICK)
@@ -112,6 +123,7 @@ def test_what_an_attack_could_reach(classroom, name, wall):
 @pytest.mark.parametrize("wall", [w for w in WALLED if w != "plain"])
 def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
     from treekit.classroom.grading import WorkerConnection
+
     look = (
         "import os, glob\n"
         "def look(paths): return [p for p in paths if os.path.exists(p)]\n"
@@ -121,7 +133,10 @@ def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
     )
     talk = WorkerConnection(wall, QUICK)
     talk.send(dict(cells=[dict(id="a", source=look)], files={}, seconds=5), 30)
-    def ask(f, arg): return json.loads(talk.send(dict(number=0, fn=f, args=[arg], seconds=2), 10))["value"]
+
+    def ask(f, arg):
+        return json.loads(talk.send(dict(number=0, fn=f, args=[arg], seconds=2), 10))["value"]
+
     kit = Path(__file__).parents[1]
     hidden = [
         str(classroom.folder),
@@ -143,7 +158,8 @@ def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
 @pytest.mark.parametrize("name", sorted(REMAINS))
 def test_what_remains_without_a_root_of_its_own(classroom, name):
     "These attacks are alive: behind a plain wall they earn points, and that is why the report names the wall."
-    if not is_available("plain"): pytest.skip("no filter of system calls here, or the user is root, who never grades behind a plain wall")
+    if not is_available("plain"):
+        pytest.skip("no filter of system calls here, or the user is root, who never grades behind a plain wall")
     assert sum(p or 0 for p in points(grade(classroom, submission(classroom, ATTACKS[name][1]), "plain")).values()) > 0
 
 
@@ -158,22 +174,39 @@ def test_an_honest_neighbour_is_untouched(classroom):
     nb = submission(classroom, ATTACKS["swallow the alarm"][1])
     honest = read_notebook(classroom.release(A, "eve", f"{A}.ipynb"))
     for k in honest["cells"]:
-        if (name := k["metadata"].get("nbgrader", {}).get("grade_id")) in RIGHT: k["source"] = RIGHT[name]
+        if (name := k["metadata"].get("nbgrader", {}).get("grade_id")) in RIGHT:
+            k["source"] = RIGHT[name]
     from concurrent.futures import ThreadPoolExecutor
-    with ThreadPoolExecutor(2) as pool: bad, good = pool.map(lambda n: grade(classroom, n, WALL), (nb, honest))
+
+    with ThreadPoolExecutor(2) as pool:
+        bad, good = pool.map(lambda n: grade(classroom, n, WALL), (nb, honest))
     assert points(good) == {"tally-tests": 3, "twice-tests": 2, "text": 0} and points(bad)["tally-tests"] == 0
 
 
 @needs_wall
 def test_nothing_stays_behind(classroom):
     "No process of a submission outlives its grading."
-    grade(classroom, submission(classroom, "import threading, time\nthreading.Thread(target=time.sleep, args=(999,)).start()"), WALL)
-    listed = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True).stdout if Path("/bin/ps").exists() else ""
-    mine = [row for row in listed.splitlines() if row.split()[0] == str(os.getpid()) and "classroom.worker" in row and "defunct" not in row]
+    grade(
+        classroom,
+        submission(classroom, "import threading, time\nthreading.Thread(target=time.sleep, args=(999,)).start()"),
+        WALL,
+    )
+    listed = (
+        subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True).stdout
+        if Path("/bin/ps").exists()
+        else ""
+    )
+    mine = [
+        row
+        for row in listed.splitlines()
+        if row.split()[0] == str(os.getpid()) and "classroom.worker" in row and "defunct" not in row
+    ]
     assert mine == []
 
 
 def test_an_unavailable_sandbox_is_an_error():
-    with pytest.raises(UsageError, match="no sandbox named"): choose_sandbox("castle")
+    with pytest.raises(UsageError, match="no sandbox named"):
+        choose_sandbox("castle")
     if not is_available("bubblewrap"):
-        with pytest.raises(UsageError, match="isn.t available"): choose_sandbox("bubblewrap")
+        with pytest.raises(UsageError, match="isn.t available"):
+            choose_sandbox("bubblewrap")

@@ -54,9 +54,13 @@ def endpoint(tmp_path_factory):
         )
     try:
         for _ in range(240):
-            try: urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models").close(); break
-            except OSError: time.sleep(0.5)
-        else: raise RuntimeError((folder / "log").read_text()[-2000:])
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models").close()
+                break
+            except OSError:
+                time.sleep(0.5)
+        else:
+            raise RuntimeError((folder / "log").read_text()[-2000:])
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         server.kill()
@@ -66,8 +70,11 @@ def endpoint(tmp_path_factory):
 def score(endpoint, given, *continuations):
     async def main():
         chat = OpenAIClient("tiny", endpoint)
-        try: return [await chat.score(Request((dict(role="user", content=given),)), c) for c in continuations]
-        finally: await chat.close()
+        try:
+            return [await chat.score(Request((dict(role="user", content=given),)), c) for c in continuations]
+        finally:
+            await chat.close()
+
     return asyncio.run(main())
 
 
@@ -76,7 +83,7 @@ def test_the_tokens_are_the_continuations(endpoint):
     short, longer = score(endpoint, "Given some facts,\nthe original question might be:", "Xq7?", "Xq7? Zk")
     assert len(short) == 4 and all(-30 < p < 0 for p in longer)
     assert short == pytest.approx(longer[:4], abs=1e-3)
-    other, = score(endpoint, "Given other facts,\nthe original question might be:", "Xq7?")
+    (other,) = score(endpoint, "Given other facts,\nthe original question might be:", "Xq7?")
     assert other != pytest.approx(short, abs=1e-3)  # it depends on what is given
 
 
@@ -89,13 +96,24 @@ def test_accented_letters_and_other_scripts(endpoint):
 def test_arise_by_the_models_own_likelihood(endpoint):
     "The random model writes nothing useful, so its words are replaced; the risk is its own."
     from test_arise import OneEach, QUESTION, Scripted, TREE
+
     class Tiny(Scripted):
-        async def score(self, request, continuation): return await real.score(request, continuation)
+        async def score(self, request, continuation):
+            return await real.score(request, continuation)
+
     real = OpenAIClient("tiny", endpoint)
+
     async def main():
-        try: return await ARISE()(QUESTION, Context(CachedClient(Tiny(TREE), Store()), OneEach()))
-        finally: await real.close()
+        try:
+            return await ARISE()(QUESTION, Context(CachedClient(Tiny(TREE), Store()), OneEach()))
+        finally:
+            await real.close()
+
     states = [n.data for n in asyncio.run(main()).trace.nodes if n.kind == "state"]
-    assert len(states) > 5 and all(2 < s["risk"] < 15 for s in states) and len({s["risk"] for s in states}) == len(states)
-    first = [(s["changes"][0], s["risk"]) for s in states if not s["changes"][0][1]]  # not rolled out in the round it was made
+    assert (
+        len(states) > 5 and all(2 < s["risk"] < 15 for s in states) and len({s["risk"] for s in states}) == len(states)
+    )
+    first = [
+        (s["changes"][0], s["risk"]) for s in states if not s["changes"][0][1]
+    ]  # not rolled out in the round it was made
     assert first and all(value == pytest.approx(risk_value(risk), abs=1e-8) for (_, _, value), risk in first)

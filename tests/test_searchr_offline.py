@@ -1,5 +1,4 @@
-("What the offline reader is worth along SEARCH-R's reasoning paths and for its baselines: paths, references, one-step questions, "
- "integration and graphs, on the world and on real questions; and what it does with bad input.")
+"What the offline reader is worth along SEARCH-R's reasoning paths and for its baselines: paths, references, one-step questions, integration and graphs, on the world and on real questions; and what it does with bad input."
 
 import json, re, time
 from functools import cache
@@ -20,11 +19,13 @@ from treekit.models.extractive.decomposing import decompose
 SETS = ("musique", "hotpotqa", "2wiki")
 
 
-def handle(task, **inputs): return HANDLERS[task](**inputs)
+def handle(task, **inputs):
+    return HANDLERS[task](**inputs)
 
 
 @cache
-def questions(name, n=300): return load(name, split="dev", n=n)
+def questions(name, n=300):
+    return load(name, split="dev", n=n)
 
 
 def gold(q):
@@ -33,14 +34,17 @@ def gold(q):
     return steps[:-1] if "comparison" in q.type else steps
 
 
-def slots(steps): return [tuple(dict.fromkeys(map(int, re.findall(r"#(\d+)", s)))) for s in steps]
+def slots(steps):
+    return [tuple(dict.fromkeys(map(int, re.findall(r"#(\d+)", s)))) for s in steps]
 
 
-def filled(text, answers): return re.sub(r"#(\d+)", lambda m: answers[int(m[1]) - 1], text)
+def filled(text, answers):
+    return re.sub(r"#(\d+)", lambda m: answers[int(m[1]) - 1], text)
 
 
 @cache
-def rows_of(source, file): return [json.loads(line) for line in (folder_of(source, file) / file).open(encoding="utf-8")]
+def rows_of(source, file):
+    return [json.loads(line) for line in (folder_of(source, file) / file).open(encoding="utf-8")]
 
 
 # ------------------------------------------------------------------ paths
@@ -77,7 +81,10 @@ def test_two_paths_differ_and_resolve(name):
             "Which state's capital is named after the person who led the Army of Tarn?",
             ["Who led the Army of Tarn?", "Which state's capital is named after this person?"],
         ),
-        ("Who is the paternal grandmother of Ida Roth?", ["Who is the father of Ida Roth?", "Who is the mother of this father?"]),
+        (
+            "Who is the paternal grandmother of Ida Roth?",
+            ["Who is the father of Ida Roth?", "Who is the mother of this father?"],
+        ),
     ],
 )
 def test_paths_of_single_questions(question, path):
@@ -90,10 +97,12 @@ def references_right(steps, answers):
     path, judged, rewritten = slots_to_words(steps), [], []
     for i, text in enumerate(path):
         history = render_history((n, filled(path[n], answers), answers[n]) for n in range(i))
-        if not i: continue
+        if not i:
+            continue
         needs = "#" in steps[i]
         judged.append(handle("judge_reformulation", question=text, history=history) == needs)
-        if needs: rewritten.append(handle("reformulate", question=text, history=history) == filled(steps[i], answers))
+        if needs:
+            rewritten.append(handle("reformulate", question=text, history=history) == filled(steps[i], answers))
     return judged, rewritten
 
 
@@ -104,18 +113,22 @@ def test_references_are_seen_and_filled_in_written_paths(source):
         for r in rows_of(source, "musique.dev.jsonl")
     ]
     judged, rewritten = [x for j, _ in rows for x in j], [x for _, r in rows for x in r]
-    assert sum(judged) / len(judged) >= .9 and sum(rewritten) / len(rewritten) >= .85
+    assert sum(judged) / len(judged) >= 0.9 and sum(rewritten) / len(rewritten) >= 0.85
 
 
 # ------------------------------------------------------------------ answers
 def test_a_lost_step_is_no_answer():
     q = "How many people live in the city where Ida Roth died?"
     assert (
-        handle("integrate_answers", question=q, history=render_history([(0, "In which city did Ida Roth die?", "Tarn")]))["answer"]
+        handle(
+            "integrate_answers", question=q, history=render_history([(0, "In which city did Ida Roth die?", "Tarn")])
+        )["answer"]
         == "unknown"
     )
     assert (
-        handle("integrate_answers", question="When was it?", history=render_history([(0, "When was it?", "(not found)")]))["answer"]
+        handle(
+            "integrate_answers", question="When was it?", history=render_history([(0, "When was it?", "(not found)")])
+        )["answer"]
         == "unknown"
     )
 
@@ -130,10 +143,13 @@ def test_simple_questions_on_written_pages():
             x, arrow, relation = filled(s["question"], answers).partition(" >> ")
             pairs.append((f"What is the {relation.strip()} of {x.strip()}?" if arrow else x, s["answer"]))
     shelf = BM25([Passage(d["id"], d["title"], d["text"]) for d in rows_of("real", "musique_corpus.jsonl")])
-    said = [handle("answer_short", question=q, documents=tuple(h.passage for h in shelf.search([q], 10)[0]))["answer"] for q, _ in pairs]
+    said = [
+        handle("answer_short", question=q, documents=tuple(h.passage for h in shelf.search([q], 10)[0]))["answer"]
+        for q, _ in pairs
+    ]
     right = sum(em(a, [g]) for a, (_, g) in zip(said, pairs)) / len(pairs)
     print(right, len(pairs))
-    assert right >= .15
+    assert right >= 0.15
 
 
 def test_search_r1_walks_and_stops():
@@ -143,15 +159,21 @@ def test_search_r1_walks_and_stops():
         for turn in range(6):
             said = handle("think_search_answer", question=q.question, turns=turns)
             assert bool(said["search"]) != bool(said["answer"])
-            if said["answer"]: break
-            found = "\n".join(f"[{i}] {h.passage.title}: {h.passage.text}" for i, h in enumerate(shelf.search([said["search"]], 5)[0], 1))
+            if said["answer"]:
+                break
+            found = "\n".join(
+                f"[{i}] {h.passage.title}: {h.passage.text}"
+                for i, h in enumerate(shelf.search([said["search"]], 5)[0], 1)
+            )
             turns += f"<think>{said['thought']}</think>\n<search>{said['search']}</search>\n\n<information>{found}</information>\n\n"
         assert said["answer"]
 
 
 def test_search_r1_answers_when_told_to():
-    turns = ("<search>Who directed The Lamp?</search>\n\n<information>(nothing was found)</information>\nI can't search any more. I write "
-             "the final answer between <answer> and </answer>.\n")
+    turns = (
+        "<search>Who directed The Lamp?</search>\n\n<information>(nothing was found)</information>\nI can't search any more. I write "
+        "the final answer between <answer> and </answer>.\n"
+    )
     assert handle("think_search_answer", question="Who directed The Lamp?", turns=turns)["answer"]
 
 
@@ -197,7 +219,10 @@ def test_strange_input_gets_a_reply(strange):
         assert isinstance(handle("judge_reformulation", question=strange, history=history), bool)
         assert isinstance(handle("reformulate", question=strange, history=history), str)
         assert set(handle("integrate_answers", question=strange, history=history)) == {"answer", "explanation"}
-    documents = [Passage("1", strange[:200], strange[:2000]), Passage("2", "The Lamp", "The Lamp is a film directed by Mira Voss.")]
+    documents = [
+        Passage("1", strange[:200], strange[:2000]),
+        Passage("2", "The Lamp", "The Lamp is a film directed by Mira Voss."),
+    ]
     assert set(handle("answer_short", question=strange, documents=documents)) == {"answer", "explanation"}
     assert isinstance(handle("judge_context", question=strange, documents=[strange]), bool)
     said = handle("think_search_answer", question=strange, turns=strange)
@@ -213,7 +238,8 @@ def test_strange_input_gets_a_reply(strange):
 
 def test_strange_input_is_read_in_no_time():
     start = time.process_time()
-    for text in STRANGE: handle("generate_paths", question=text)
+    for text in STRANGE:
+        handle("generate_paths", question=text)
     assert time.process_time() - start < 5
 
 

@@ -1,4 +1,5 @@
 "The weights that come with the kit: all there, unchanged, small enough, and made by today's recipes."
+
 import functools, hashlib, json
 
 import pytest
@@ -20,16 +21,21 @@ def test_every_file_is_what_the_manifest_says():
 
 
 def test_the_recipes_are_todays(monkeypatch, tmp_path):
-    ("If this fails, a setting or the data has changed since the weights were trained: they are not used, and nbs/train/models.ipynb makes "
-     "them anew.")
+    "If this fails, a setting or the data has changed since the weights were trained: they are not used, and nbs/train/models.ipynb makes them anew."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
+    for cached in (router.tiny_samples, navigator.tiny_pairs):
+        cached.cache_clear()
     models = pretrained.manifest()["models"]
-    assert models["router/samples"]["recipe"] == router.samples_recipe() and models["navigator/pairs"]["recipe"] == navigator.pairs_recipe()
+    assert (
+        models["router/samples"]["recipe"] == router.samples_recipe()
+        and models["navigator/pairs"]["recipe"] == navigator.pairs_recipe()
+    )
     for name, entry in models.items():
         kind, what, *seed = name.split("/")
-        if seed: assert entry["recipe"] == dict(router=router, navigator=navigator)[kind].recipe(what, int(seed[0])), name
-    for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
+        if seed:
+            assert entry["recipe"] == dict(router=router, navigator=navigator)[kind].recipe(what, int(seed[0])), name
+    for cached in (router.tiny_samples, navigator.tiny_pairs):
+        cached.cache_clear()
 
 
 @pytest.mark.slow
@@ -38,6 +44,7 @@ def test_the_lessons_are_those_that_came_along(monkeypatch, tmp_path):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     # of sixty blocks each is made once: the wiki, the training side and the dev side ask for it in turn
     from treekit.synthetic import drafts, facts, generate
+
     pages, write = functools.cache(generate._pages.__wrapped__), functools.cache(generate.write)
     make_block = functools.cache(facts.make_block.__wrapped__)
     for module in (drafts, generate):
@@ -54,7 +61,11 @@ def test_no_table_trains():
     "All that RDR²'s Table 4 and the tables from three seeds want comes along, in the room that there is."
     wanted = {f"router/{name}/0" for name in router.SETTINGS}
     wanted |= {f"router/{name}/{seed}" for name in ("inst", router.ROUTER) for seed in range(3)}
-    wanted |= {f"navigator/{stage}/{seed}" for stage in {*navigator._FOLDERS} - {"before SFT", navigator.ON_ANSWERS} for seed in range(3)}
+    wanted |= {
+        f"navigator/{stage}/{seed}"
+        for stage in {*navigator._FOLDERS} - {"before SFT", navigator.ON_ANSWERS}
+        for seed in range(3)
+    }
     assert wanted <= pretrained.manifest()["models"].keys()
 
 
@@ -62,7 +73,9 @@ def test_one_is_laid_out_with_its_log(tmp_path):
     name = "navigator/after PPO/0"
     entry = pretrained.manifest()["models"][name]
     assert pretrained.unpacked(name, entry["recipe"], tmp_path)
-    assert (tmp_path / "model" / "model.safetensors").stat().st_size > 1_000_000 and json.loads((tmp_path / "log.json").read_text())["log"]
+    assert (tmp_path / "model" / "model.safetensors").stat().st_size > 1_000_000 and json.loads(
+        (tmp_path / "log.json").read_text()
+    )["log"]
     assert pretrained.shipped(name, "another recipe") is None
 
 
@@ -79,4 +92,5 @@ def test_a_changed_file_is_an_error_that_says_what_to_do(monkeypatch, tmp_path):
     pretrained.ship("toy/one/0", "r", first)
     assert pretrained.shipped("toy/one/0", "r") == first
     next(tmp_path.glob("*.xz")).write_bytes(b"cut off")
-    with pytest.raises(pretrained.UsageError, match="git checkout data/models"): pretrained.shipped("toy/one/0", "r")
+    with pytest.raises(pretrained.UsageError, match="git checkout data/models"):
+        pretrained.shipped("toy/one/0", "r")

@@ -1,4 +1,5 @@
 "How a real run starts: the hub's layouts, the doctor, the dry run, and one line for what would stop a run that is paid for."
+
 import bz2, json, shutil, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -38,6 +39,7 @@ def treekit_(*words):
 
 class Answers(BaseHTTPRequestHandler):
     "A server that answers by path: a body, or (status, headers)."
+
     told, replies = [], {}
 
     def _answer(self):
@@ -46,26 +48,32 @@ class Answers(BaseHTTPRequestHandler):
         found = self.replies.get(self.path, (404, {}))
         status, headers, data = (*found, b"") if isinstance(found, tuple) else (200, {}, json.dumps(found).encode())
         self.send_response(status)
-        for name, value in (headers | {"Content-Length": str(len(data))}).items(): self.send_header(name, value)
+        for name, value in (headers | {"Content-Length": str(len(data))}).items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 
     do_GET = do_POST = _answer
-    def log_message(self, *args): pass
+
+    def log_message(self, *args):
+        pass
 
 
 @pytest.fixture
 def serve():
     "Start servers with the given replies; (address, what they were told)."
     running = []
+
     def start(**replies):
         kind = type("Own", (Answers,), dict(told=[], replies={f"/{k}": v for k, v in replies.items()}))
         server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}", kind.told
+
     yield start
-    for server in running: server.shutdown(), server.server_close()
+    for server in running:
+        server.shutdown(), server.server_close()
 
 
 @pytest.mark.parametrize("name", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa"])
@@ -79,13 +87,19 @@ def test_the_hub_and_the_authors_own_files_say_the_same(name):
 def test_alces_files(name):
     found = load(name, FIXTURES / "alce")
     assert len(found) == 3 and len(load_corpus(name, FIXTURES / "alce")) > 10
-    if name == "asqa": return
+    if name == "asqa":
+        return
     assert load(name, HUB) == found
-    with pytest.raises(UsageError, match="evaluation only"): exemplars(name, HUB, 3)
+    with pytest.raises(UsageError, match="evaluation only"):
+        exemplars(name, HUB, 3)
 
 
 def test_what_nobody_published_is_the_worlds(capsys):
-    assert "komultihop" in datasets("hub") and load("komultihop", "hub", n=2)[0].lang == "ko" and load_corpus("komultihop", "hub")
+    assert (
+        "komultihop" in datasets("hub")
+        and load("komultihop", "hub", n=2)[0].lang == "ko"
+        and load_corpus("komultihop", "hub")
+    )
     assert "is not published" in capsys.readouterr().out
 
 
@@ -106,23 +120,32 @@ def test_dprs_passages_and_a_dump(tmp_path):
 
 def test_a_parser_of_stanzas_by_its_name(monkeypatch):
     import stanza
+
     asked = {}
     monkeypatch.setattr(stanza, "Pipeline", lambda **how: asked.update(how))
-    for name in ("combined", "default_accurate", "gum"): assert parser_for(load_profile("offline", parser=name)).label == f"Stanza {name}"
+    for name in ("combined", "default_accurate", "gum"):
+        assert parser_for(load_profile("offline", parser=name)).label == f"Stanza {name}"
     load_package("combined")
-    assert asked["package"] is None and asked["processors"]["depparse"] == "combined" and asked["processors"]["ner"] == "default"
-    with pytest.raises(UsageError, match="did you mean 'combined'"): parser_for(load_profile("offline", parser="combind"))
+    assert (
+        asked["package"] is None
+        and asked["processors"]["depparse"] == "combined"
+        and asked["processors"]["ner"] == "default"
+    )
+    with pytest.raises(UsageError, match="did you mean 'combined'"):
+        parser_for(load_profile("offline", parser="combind"))
 
 
 def test_a_record_without_a_field(tmp_path):
     rows = json.loads((FIXTURES / "official" / "hotpot_dev_distractor_v1.json").read_text())
     del rows[1]["answer"]
     (tmp_path / "hotpot_dev_distractor_v1.json").write_text(json.dumps(rows))
-    with pytest.raises(DataError, match="hotpot_dev_distractor_v1.json, record 2: field 'answers' is missing"): load("hotpotqa", tmp_path)
+    with pytest.raises(DataError, match="hotpot_dev_distractor_v1.json, record 2: field 'answers' is missing"):
+        load("hotpotqa", tmp_path)
     repo = tmp_path / "hub" / "princeton-nlp" / "ALCE-data"
     repo.mkdir(parents=True)
     (repo / "ALCE-data.tar").write_bytes((FIXTURES / "hub/princeton-nlp/ALCE-data/ALCE-data.tar").read_bytes()[:3000])
-    with pytest.raises(UsageError, match="ALCE-data.tar"): Hub(tmp_path / "hub").questions("qampari")
+    with pytest.raises(UsageError, match="ALCE-data.tar"):
+        Hub(tmp_path / "hub").questions("qampari")
 
 
 @pytest.mark.long
@@ -130,12 +153,17 @@ def test_an_index_of_another_version_or_none(tmp_path):
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "segments_1").write_bytes(b"\x3f\xd7\x6c\x17\x08segments\x00\x00\x00\x63" + bytes(40))
     for place in (tmp_path / "index", tmp_path / "nowhere"):
-        code, said = treekit_("reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}")
+        code, said = treekit_(
+            "reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}"
+        )
         assert code == 2 and said.strip().count("\n") == 0 and ("index" in said), said
         assert ("another Lucene version's" if place.name == "index" else "no such folder; build it") in said
-    code, said = treekit_("reproduce", "treerare/table3", "--profile", "paper", "--set", f"retriever=prebuilt:{tmp_path / 'nowhere'}")
+    code, said = treekit_(
+        "reproduce", "treerare/table3", "--profile", "paper", "--set", f"retriever=prebuilt:{tmp_path / 'nowhere'}"
+    )
     assert code == 2 and "no such folder" in said, said
-    with pytest.raises(UsageError, match="wikipedia-dpr-100w"): preflight(load_profile("paper"), ["treerare/table3"])  # as the paper has it
+    with pytest.raises(UsageError, match="wikipedia-dpr-100w"):
+        preflight(load_profile("paper"), ["treerare/table3"])  # as the paper has it
     assert not (tmp_path / "home" / "runs").exists()
     assert "build it" in lacking(dict(kind="index", name=str(tmp_path / "nowhere")), load_profile("openai"))
     assert "9.2 GB" in lacking(dict(kind="index", name="wikipedia-dpr-100w"), load_profile("openai"))
@@ -144,18 +172,21 @@ def test_an_index_of_another_version_or_none(tmp_path):
 def test_a_dump_cut_in_the_middle(tmp_path):
     dump = next(FIXTURES.glob("*.xml.bz2")).read_bytes()
     whole = bz2.decompress(dump)
-    for name, data in (("cut.xml.bz2", dump[:9000]), ("cut.xml", whole[:whole.index(b"</page>", 40_000) - 50])):
+    for name, data in (("cut.xml.bz2", dump[:9000]), ("cut.xml", whole[: whole.index(b"</page>", 40_000) - 50])):
         (tmp_path / name).write_bytes(data)
         code, said = treekit_("corpus", "trees", tmp_path / name, tmp_path / f"{name}.trees", "--workers", 1)
         assert code == 2 and "is cut off" in said and "download it anew" in said, said
-        with pytest.raises(UsageError, match="not finished"): TreeStore(tmp_path / f"{name}.trees")
+        with pytest.raises(UsageError, match="not finished"):
+            TreeStore(tmp_path / f"{name}.trees")
 
 
 def test_a_context_that_is_too_small(serve):
     code, said = treekit_("reproduce", "rdr2/table1", "--profile", "vllm", "--set", "context=4096")
     assert code == 2 and "rdr2/table1 need about 16,824 tokens" in said and said.strip().count("\n") == 0, said
     said_by_server, _ = serve(models={"data": [{"id": "m", "max_model_len": 4096}]})
-    code, said = treekit_("reproduce", "treerare/table1", "--profile", "vllm", "--model", "m", "--endpoint", said_by_server)
+    code, said = treekit_(
+        "reproduce", "treerare/table1", "--profile", "vllm", "--model", "m", "--endpoint", said_by_server
+    )
     assert code == 2 and "reads 4,096" in said and said.strip().count("\n") == 0, said
     [row] = [c for c in checks(load_profile("vllm", context=4096), "rdr2") if c[0] == "context"]
     assert row[1] is False and "max-model-len" in row[3]
@@ -164,14 +195,25 @@ def test_a_context_that_is_too_small(serve):
 def test_how_long_prompts_get_follows_from_the_methods_settings():
     profile = load_profile("local")
     assert longest_prompt("treerare", profile) == 3 * 15 * 150 + 800 + profile.max_tokens
-    assert longest_prompt("rdr2", profile) > longest_prompt("searchr", profile, "table8") > longest_prompt("searchr", profile, "table2")
-    assert longest_prompt("toq", load_profile("local", max_tokens=4000)) == longest_prompt("toq", profile) + 4000 - profile.max_tokens
+    assert (
+        longest_prompt("rdr2", profile)
+        > longest_prompt("searchr", profile, "table8")
+        > longest_prompt("searchr", profile, "table2")
+    )
+    assert (
+        longest_prompt("toq", load_profile("local", max_tokens=4000))
+        == longest_prompt("toq", profile) + 4000 - profile.max_tokens
+    )
 
 
 def test_the_doctor_knows_what_each_paper_asks_for():
     found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in requirements()}
-    assert "hf download facebook/contriever-msmarco" in found["rdr2"]["weights"][3] and found["toq"]["context"][1] is None
-    assert [m.split("_")[-1] for m in dense_models("dpr")] == ["encoder-multiset-base"] * 2 and "nq" in dense_models("dpr-nq")[0]
+    assert (
+        "hf download facebook/contriever-msmarco" in found["rdr2"]["weights"][3] and found["toq"]["context"][1] is None
+    )
+    assert [m.split("_")[-1] for m in dense_models("dpr")] == ["encoder-multiset-base"] * 2 and "nq" in dense_models(
+        "dpr-nq"
+    )[0]
     lines = [c for c in checks(load_profile("vllm", retriever="weighted:dpr-nq"), "treerare") if c[0] == "weights"]
     assert len(lines) == 2 and all(c[1] is False and "single-nq" in c[3] for c in lines)
 
@@ -179,6 +221,7 @@ def test_the_doctor_knows_what_each_paper_asks_for():
 def test_a_prompt_that_does_not_fit_is_not_sent(serve):
     import asyncio
     from treekit.llm.openai_client import OpenAIClient
+
     address, told = serve()
     chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=address, context=2000))
     with pytest.raises(CallFailed, match="reads 2,000; raise the server's context"):
@@ -191,7 +234,8 @@ def test_a_server_without_log_probabilities(serve):
     profile = load_profile("vllm", model="m", endpoint=address)
     [row] = [c for c in checks(profile, "arise") if c[0] == "log-probabilities"]
     assert row[1] is False and "vLLM" in row[3]
-    with pytest.raises(UsageError, match="doesn't echo.*scorer=guess"): preflight(profile, ["arise"])
+    with pytest.raises(UsageError, match="doesn't echo.*scorer=guess"):
+        preflight(profile, ["arise"])
     code, said = treekit_("reproduce", "arise/table1", "--profile", "vllm", "--model", "m", "--endpoint", address)
     assert code == 2 and said.strip().count("\n") == 0, said
     good = {"choices": [{"text": "x", "logprobs": {"token_logprobs": [None, -1.5, -2.0]}}]}
@@ -214,10 +258,15 @@ def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
     "As the guide says it, with TreeRare, which is the default."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     from treekit.papers.treerare.prompts import SUBQUESTIONS
-    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "nbs/docs/howto/prompts.md").read_text(encoding="utf-8")
+
+    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "nbs/docs/howto/prompts.md").read_text(
+        encoding="utf-8"
+    )
     mine = tmp_path / "mine.toml"
     mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
-    code, said = treekit_("ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json")
+    code, said = treekit_(
+        "ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json"
+    )
     assert code == 0 and json.loads(said)["answer"] == "22 May 1880", said
     mine.write_text('["treerare.subquestion"]\ntemplate = "x"\n')
     code, said = treekit_("ask", "Who?", "--set", f"prompts={mine}")
@@ -229,9 +278,16 @@ def test_no_field_of_a_method_hides_a_setting_of_the_profile():
     import dataclasses, importlib
     from treekit.config import Profile
     from treekit.papers.registry import method_modules
+
     settings, hidden = {f.name for f in dataclasses.fields(Profile)}, set()
     for module in map(importlib.import_module, method_modules()):
-        for kind in (k for k in vars(module).values() if isinstance(k, type) and dataclasses.is_dataclass(k) and "__call__" in dir(k)):
-            if kind.__name__ not in ("Prompt", "Reading"): hidden |= {(kind.__name__, f.name) for f in dataclasses.fields(kind)} & {
-                (kind.__name__, name) for name in settings - {"temperature", "seed"}}
+        for kind in (
+            k
+            for k in vars(module).values()
+            if isinstance(k, type) and dataclasses.is_dataclass(k) and "__call__" in dir(k)
+        ):
+            if kind.__name__ not in ("Prompt", "Reading"):
+                hidden |= {(kind.__name__, f.name) for f in dataclasses.fields(kind)} & {
+                    (kind.__name__, name) for name in settings - {"temperature", "seed"}
+                }
     assert hidden <= {("GraphRAG", "entities")}, hidden

@@ -1,4 +1,5 @@
 "The store against a real socket: deduplicated calls, errors, budget, cassettes, secrets."
+
 import asyncio, sqlite3, zlib
 
 import pytest
@@ -14,27 +15,36 @@ from workers import asked, chat
 
 def run(stored, *requests):
     async def main():
-        try: return await asyncio.gather(*(stored.complete(r) for r in requests))
-        finally: await stored.close()
+        try:
+            return await asyncio.gather(*(stored.complete(r) for r in requests))
+        finally:
+            await stored.close()
+
     return asyncio.run(main())
 
 
 @pytest.fixture
-def path(tmp_path): return tmp_path / "store.sqlite"
+def path(tmp_path):
+    return tmp_path / "store.sqlite"
 
 
 def test_one_call_however_many_coroutines_ask(server, path):
     server.script(latency=0.1)
     stored = chat(path, server.url)
     replies = run(stored, *[asked(question="Where is Lyon?")] * 50)
-    assert server.count == 1 and len({r[0].text for r in replies}) == 1 and (stored.totals.calls, stored.totals.hits) == (50, 49)
+    assert (
+        server.count == 1
+        and len({r[0].text for r in replies}) == 1
+        and (stored.totals.calls, stored.totals.hits) == (50, 49)
+    )
     again = chat(path, server.url)
     assert run(again, asked(question="Where is Lyon?"))[0][0].text == replies[0][0].text
     assert server.count == 1 and again.totals.money == 0
-    usage, = again.store.usage(by=("model",))
+    (usage,) = again.store.usage(by=("model",))
     assert usage["cost_original"] == usage["cost_now"] > 0 and usage["model"] == "gpt-4o-mini"
     assert again.store.usage(by=(), run=again.store.run)[0] | dict(tokens_in=0, tokens_out=0) == dict(
-        calls=1, hits=1, failed=0, tokens_in=0, tokens_out=0, cost_original=usage["cost_original"], cost_now=0)
+        calls=1, hits=1, failed=0, tokens_in=0, tokens_out=0, cost_original=usage["cost_original"], cost_now=0
+    )
 
 
 def test_overlapping_samples_are_paid_once(server, path):
@@ -44,13 +54,16 @@ def test_overlapping_samples_are_paid_once(server, path):
     assert sum(r["n"] or 1 for r in server.requests) == 7  # samples 0 to 6
     texts = [[c.text for c in some] for some in replies]
     assert texts[0] == texts[1][:2] and texts[2] == texts[0][1:] and texts[3][0] == texts[1][4]
-    assert [[c.tokens_in for c in some] for some in replies] == [[1] + [0] * (len(some) - 1) for some in replies]  # a prompt of one word
+    assert [[c.tokens_in for c in some] for some in replies] == [
+        [1] + [0] * (len(some) - 1) for some in replies
+    ]  # a prompt of one word
 
 
 def test_an_error_is_never_stored(server, path):
     server.script(faults=[dict(kind="500", times=3)])
     stored = chat(path, server.url)
-    with pytest.raises(CallFailed): run(stored, *[asked(question="Where?")] * 3)  # one call, and all who wait hear of it
+    with pytest.raises(CallFailed):
+        run(stored, *[asked(question="Where?")] * 3)  # one call, and all who wait hear of it
     assert server.count == 3
     assert run(stored, asked(question="Where?")) and server.count == 4
     used = stored.store.usage(by=())[0]
@@ -60,23 +73,30 @@ def test_an_error_is_never_stored(server, path):
 def test_a_cancelled_asker_does_not_take_the_others_with_it(server, path):
     server.script(latency=0.3)
     stored = chat(path, server.url)
+
     async def main():
         first, second = (asyncio.ensure_future(stored.complete(asked(question="Where?"))) for _ in range(2))
-        while not server.count: await asyncio.sleep(0.01)
+        while not server.count:
+            await asyncio.sleep(0.01)
         first.cancel()
         return await second
+
     assert asyncio.run(main())[0].text and server.count == 2
 
 
 def test_one_loop_after_another(server, path):
     server.script(latency=0.2)
     stored = chat(path, server.url)
-    for _ in range(2): assert asyncio.run(stored.complete(asked(question="Where?")))
+    for _ in range(2):
+        assert asyncio.run(stored.complete(asked(question="Where?")))
     assert server.count == 1
     loop = asyncio.new_event_loop()  # a loop that ends with a call under way leaves nothing behind
     task = loop.create_task(stored.complete(asked(question="When?")))
+
     async def under_way():
-        while server.count < 2: await asyncio.sleep(0.01)
+        while server.count < 2:
+            await asyncio.sleep(0.01)
+
     loop.run_until_complete(asyncio.wait_for(under_way(), 20))
     loop.close()
     assert asyncio.run(stored.complete(asked(question="When?"))) and server.count == 3
@@ -91,10 +111,12 @@ def cost(server):
 def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, path):
     server.script(latency=0.02)
     requests = [asked(question=f"Where is {i}? " + "word " * 50, max_tokens=20) for i in range(60)]
+
     async def as_far_as_it_goes(stored):
         results = await asyncio.gather(*(stored.complete(r) for r in requests), return_exceptions=True)
         await stored.close()
         return results
+
     poor = chat(path, server.url, budget=0.0002)
     results = asyncio.run(as_far_as_it_goes(poor))
     refused = [r for r in results if isinstance(r, BudgetExceeded)]
@@ -112,23 +134,29 @@ def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, p
 def test_paid_tries_that_gave_nothing_count(server, path):
     server.script(faults=[dict(kind="empty", times=99)])
     stored = chat(path, server.url, budget=1.0, retries=3)
-    with pytest.raises(CallFailed): run(stored, asked(question="Where is Lyon?", temperature=1))
-    assert stored.budget.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(stored.budget.spent)
+    with pytest.raises(CallFailed):
+        run(stored, asked(question="Where is Lyon?", temperature=1))
+    assert stored.budget.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(
+        stored.budget.spent
+    )
     assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.budget.spent)
     # one call fits, but not what a truncated one may have cost on top
     poor = chat(path, server.url, budget=0.000013, max_tokens=10, retries=3)
     server.reset(faults=[dict(kind="cut", times=99)])
-    with pytest.raises(BudgetExceeded): run(poor, asked(question="Where is Lyon?"))
+    with pytest.raises(BudgetExceeded):
+        run(poor, asked(question="Where is Lyon?"))
     assert server.count == 1
 
 
 def test_a_budget_needs_a_price(server, path):
-    with pytest.raises(UsageError, match="data/prices.csv"): CachedClient(OpenAIClient("own-model", server.url), Store(path), budget=1)
+    with pytest.raises(UsageError, match="data/prices.csv"):
+        CachedClient(OpenAIClient("own-model", server.url), Store(path), budget=1)
     assert CachedClient(OpenAIClient("own-model", server.url), Store(path)).totals.money is None
     header = "model,input,cached_input,output,currency,date,source\n"
     for name, text in dict(currency=f"{header}m,1,1,1,EUR,,\n", number=f"{header}m,1,x,1,USD,,\n").items():
         (path.parent / "p.csv").write_text(text)
-        with pytest.raises(UsageError, match="line 2"): load_prices(path.parent / "p.csv")
+        with pytest.raises(UsageError, match="line 2"):
+            load_prices(path.parent / "p.csv")
 
 
 def test_no_secret_enters(server, path, tmp_path):
@@ -137,9 +165,12 @@ def test_no_secret_enters(server, path, tmp_path):
     server.script(faults=[dict(kind="401", message=f"wrong key {key}", match="fails", times=1)])
     stored = CachedClient(OpenAIClient("gpt-4o-mini", url.split("/?")[0], key, retries=0), Store(path))
     run(stored, asked(question="Where?"))
-    with pytest.raises(CallFailed): run(stored, asked(question="fails"))
+    with pytest.raises(CallFailed):
+        run(stored, asked(question="fails"))
     tape = stored.store.pack(tmp_path / "tape")
-    bodies = b"".join(zlib.decompress(row[0]) for row in stored.store.connection.db.execute("SELECT body FROM requests"))
+    bodies = b"".join(
+        zlib.decompress(row[0]) for row in stored.store.connection.db.execute("SELECT body FROM requests")
+    )
     everything = bodies + b"".join(f.read_bytes() for f in tmp_path.iterdir())
     assert b"hunter" not in everything and b"secret-0123" not in everything and b"Where?" in bodies and tape.exists()
     assert keys(asked(question="Where?"), "m", url) == keys(asked(question="Where?"), "m", server.url)
@@ -148,18 +179,24 @@ def test_no_secret_enters(server, path, tmp_path):
 def test_what_is_no_store_is_left_alone(path):
     for content in (b"Dear Ann, " * 500, b"SQLite format 3\0" + b"x" * 5000):
         path.write_bytes(content)
-        with pytest.raises(UsageError, match="choose another file"): Store(path)
-        with pytest.raises(UsageError, match="cassette"): Store.replay(path)
+        with pytest.raises(UsageError, match="choose another file"):
+            Store(path)
+        with pytest.raises(UsageError, match="cassette"):
+            Store.replay(path)
         assert path.read_bytes() == content
     path.unlink()
     db = sqlite3.connect(path)
     db.execute("CREATE TABLE other (x)")
     db.close()
-    with pytest.raises(UsageError, match="not a store"): Store(path)
+    with pytest.raises(UsageError, match="not a store"):
+        Store(path)
     path.unlink()
-    with Store(path) as store: store.connection.db.execute("PRAGMA user_version=99")
-    with pytest.raises(UsageError, match="version 99"): Store(path)
-    with pytest.raises(UsageError, match="no column named 'metod'"): Store().usage(by=("metod",))
+    with Store(path) as store:
+        store.connection.db.execute("PRAGMA user_version=99")
+    with pytest.raises(UsageError, match="version 99"):
+        Store(path)
+    with pytest.raises(UsageError, match="no column named 'metod'"):
+        Store().usage(by=("metod",))
 
 
 def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
@@ -176,17 +213,23 @@ def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
     elsewhere = Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")
     chat_again = CachedClient(ReplayClient(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
     assert run(chat_again, *requests) == replies and replayed.about == dict(profile="openai", seed=0)
-    assert replayed.get_prediction("p") is None and Store.replay(tape, predictions=True).get_prediction("p") == dict(answer="Lyon")
+    assert replayed.get_prediction("p") is None and Store.replay(tape, predictions=True).get_prediction("p") == dict(
+        answer="Lyon"
+    )
     same = ("calls", "tokens_in", "tokens_out", "cost_original")
     assert [[u[k] for k in same] for u in replayed.usage()] == [[u[k] for k in same] for u in stored.store.usage()]
-    with pytest.raises(NotOnCassette, match="test.store.*gpt-4o-mini|gpt-4o-mini.*test.store"): run(chat_again, asked(question="Who?"))
+    with pytest.raises(NotOnCassette, match="test.store.*gpt-4o-mini|gpt-4o-mini.*test.store"):
+        run(chat_again, asked(question="Who?"))
     assert tape.read_bytes() == content and server.count == 5
 
 
 def test_scores_are_kept_too(server, path):
     stored = chat(path, server.url)
     request = Request((dict(role="user", content="The capital of France is"),))
-    async def twice(): return [await stored.score(request, "Paris") for _ in range(2)] + [await stored.score(request, "Lyon")]
+
+    async def twice():
+        return [await stored.score(request, "Paris") for _ in range(2)] + [await stored.score(request, "Lyon")]
+
     assert asyncio.run(twice()) == [[-0.5], [-0.5], [-0.4]] and server.count == 2
 
 
@@ -196,13 +239,15 @@ def test_the_rest_is_recorded_when_one_sample_fails(server, path):
     stored.chat.one_by_one = True
     server.script(faults=[dict(kind="500", times=1)])
     request = asked(question="Where?", n=4, temperature=1)
-    with pytest.raises(CallFailed): run(stored, request)
+    with pytest.raises(CallFailed):
+        run(stored, request)
     assert len(stored.store.calls(stored_keys(stored, request))) == 3
     run(stored, request)
     assert server.count == 5
 
 
-def stored_keys(stored, request): return keys(request, stored.model, stored.endpoint, stored.defaults)
+def stored_keys(stored, request):
+    return keys(request, stored.model, stored.endpoint, stored.defaults)
 
 
 def test_estimate_before_anything_is_spent(server, path):

@@ -1,4 +1,5 @@
 "treekit.syntax.parser: the bundled models, their manifest, the cache; what crosses processes."
+
 import json, shutil, subprocess, sys
 from concurrent.futures import ProcessPoolExecutor
 import pytest
@@ -15,26 +16,38 @@ QUESTIONS = [
     "When did the composer of the song Northern Lanterns die?",
 ]
 
-@pytest.fixture(scope="session")
-def parser(tmp_path_factory): return StanzaParser(BUNDLED, cache=ParseCache(tmp_path_factory.mktemp("parses") / "p.sqlite"))
 
 @pytest.fixture(scope="session")
-def parses(parser): return parser.parse(QUESTIONS)
+def parser(tmp_path_factory):
+    return StanzaParser(BUNDLED, cache=ParseCache(tmp_path_factory.mktemp("parses") / "p.sqlite"))
 
-def phrases(parse): return {parse.sentences[0].text(c.start, c.end) for c in parse.sentences[0].tree.walk() if c.children}
+
+@pytest.fixture(scope="session")
+def parses(parser):
+    return parser.parse(QUESTIONS)
+
+
+def phrases(parse):
+    return {parse.sentences[0].text(c.start, c.end) for c in parse.sentences[0].tree.walk() if c.children}
+
 
 def test_every_question_is_one_sentence_and_one_tree(parses):
     for p in parses:
-        sentence, = p.sentences
+        (sentence,) = p.sentences
         assert sum(t.head == 0 for t in sentence.tokens) == 1
-        assert all(p.text[t.start:t.end] == t.text for t in sentence.tokens)
+        assert all(p.text[t.start : t.end] == t.text for t in sentence.tokens)
         assert sentence.subtree(sentence.root.id) == [t.id for t in sentence.tokens]
         assert (sentence.tree.start, sentence.tree.end) == (0, len(sentence.tokens))
         for c in sentence.tree.walk():
-            if c.children: assert [x.end for x in c.children[:-1]] == [x.start for x in c.children[1:]] and c.children[-1].end == c.end
+            if c.children:
+                assert [x.end for x in c.children[:-1]] == [x.start for x in c.children[1:]] and c.children[
+                    -1
+                ].end == c.end
+
 
 def test_roots(parses):
     assert [p.sentences[0].root.text for p in parses] == ["Who", "has", "located", "located", "Where", "die"]
+
 
 def test_phrases(parses):
     assert "the paternal grandfather of Osric Velan, 3rd Prince of Morvia" in phrases(parses[0])
@@ -44,16 +57,20 @@ def test_phrases(parses):
     assert "the composer of the song Northern Lanterns" in phrases(parses[5])
     assert parses[0].sentences[0].tree.label == "SBARQ" and parses[3].sentences[0].tree.label == "SQ"
 
+
 def test_entities(parses):
     names = {(e.text, e.type) for e in parses[2].sentences[0].entities}
     assert ("Tomas Reller", "PERSON") in names
     for p in parses:
-        for e in p.sentences[0].entities: assert p.text[e.start:e.end] == e.text
+        for e in p.sentences[0].entities:
+            assert p.text[e.start : e.end] == e.text
+
 
 def test_a_parse_does_not_depend_on_its_batch(parser, parses, tmp_path):
     alone = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "alone.sqlite"))
     alone._pipeline = parser._pipeline
     assert [alone.parse([q])[0] for q in QUESTIONS] == parses
+
 
 def test_a_parse_without_phrases_has_the_same_words_and_is_not_stored(parses, tmp_path):
     some = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "some.sqlite"))
@@ -62,48 +79,65 @@ def test_a_parse_without_phrases_has_the_same_words_and_is_not_stored(parses, tm
         assert (a.tokens, a.entities, a.tree) == (b.tokens, b.entities, None)
     assert some.cache.get(some.fingerprint, QUESTIONS) == {}
 
+
 @pytest.mark.long
 def test_empty_long_and_foreign(parser):
     empty, blank, long, korean = parser.parse(["", " \n ", "and so on " * 340, "세종대왕의 아버지는 누구인가?"])
     assert empty.sentences == blank.sentences == ()
-    assert all(len(s.tokens) <= LONGEST_SENTENCE and s.tree for s in long.sentences) and sum(len(s.tokens) for s in long.sentences) >= 1000
+    assert (
+        all(len(s.tokens) <= LONGEST_SENTENCE and s.tree for s in long.sentences)
+        and sum(len(s.tokens) for s in long.sentences) >= 1000
+    )
     assert korean.sentences
+
 
 def copy_models(folder):
     shutil.copytree(BUNDLED, folder)
     return folder
+
 
 def test_a_truncated_model_is_named(tmp_path):
     folder = copy_models(tmp_path / "models")
     check_models(folder)
     (folder / "dep.pt").write_bytes((BUNDLED / "dep.pt").read_bytes()[:1000])
     want = json.loads((folder / "manifest.json").read_text())["files"]["dep.pt"]["sha256"]
-    with pytest.raises(UsageError, match=f"dep.pt is damaged: 1000 bytes.*{want[:16]}"): check_models(folder)
+    with pytest.raises(UsageError, match=f"dep.pt is damaged: 1000 bytes.*{want[:16]}"):
+        check_models(folder)
     parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
-    with pytest.raises(UsageError, match="dep.pt is damaged"): parser.parse(["Who won?"])
+    with pytest.raises(UsageError, match="dep.pt is damaged"):
+        parser.parse(["Who won?"])
     (folder / "dep.pt").unlink()
-    with pytest.raises(UsageError, match="dep.pt is missing"): check_models(folder)
+    with pytest.raises(UsageError, match="dep.pt is missing"):
+        check_models(folder)
+
 
 def test_a_truncated_model_without_a_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")
     (folder / "manifest.json").unlink()
     (folder / "pos.pt").write_bytes(b"not a model")
     parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
-    with pytest.raises(UsageError, match="can't load the models in 'models'"): parser.parse(["Who won?"])
+    with pytest.raises(UsageError, match="can't load the models in 'models'"):
+        parser.parse(["Who won?"])
+
 
 def test_a_broken_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")
     (folder / "manifest.json").write_text("{")
-    with pytest.raises(UsageError, match="not JSON"): StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
+    with pytest.raises(UsageError, match="not JSON"):
+        StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
+
 
 def test_no_folder():
-    with pytest.raises(UsageError, match="no folder 'nowhere'"): StanzaParser("/nowhere")
+    with pytest.raises(UsageError, match="no folder 'nowhere'"):
+        StanzaParser("/nowhere")
+
 
 def test_the_manifest_is_that_of_the_models():
     files = json.loads((BUNDLED / "manifest.json").read_text())["files"]
     assert set(files) == set(FILES)
     check_models(BUNDLED)
     assert sum(f.stat().st_size for f in BUNDLED.iterdir()) < 20e6
+
 
 WARM = """
 import sys
@@ -112,20 +146,28 @@ p, = StanzaParser({folder!r}, cache=ParseCache({cache!r})).parse([{text!r}])
 print(p.sentences[0].root.text, sorted({{"torch", "stanza", "numpy"}} & set(sys.modules)))
 """
 
+
 def test_a_warm_cache_needs_no_stanza(parser, parses):
     code = WARM.format(folder=str(BUNDLED), cache=str(parser.cache.path), text=QUESTIONS[5])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root())
     assert done.stdout.strip() == "die []"
 
+
 def _write(args):
     path, n = args
     from treekit.syntax.parser import Parse
+
     cache = ParseCache(path)
-    for i in range(40): cache.put("f", [Parse(f"text {i}")]); cache.get("f", [f"text {n * i}"])
+    for i in range(40):
+        cache.put("f", [Parse(f"text {i}")])
+        cache.get("f", [f"text {n * i}"])
     return len(cache.get("f", [f"text {i}" for i in range(40)]))
 
+
 def test_many_processes_share_the_cache(tmp_path):
-    with ProcessPoolExecutor(4) as pool: assert list(pool.map(_write, [(tmp_path / "p.sqlite", n) for n in range(4)])) == [40] * 4
+    with ProcessPoolExecutor(4) as pool:
+        assert list(pool.map(_write, [(tmp_path / "p.sqlite", n) for n in range(4)])) == [40] * 4
+
 
 def test_other_models_have_another_fingerprint(tmp_path):
     folder = copy_models(tmp_path / "models")
@@ -136,6 +178,7 @@ def test_other_models_have_another_fingerprint(tmp_path):
     manifest["files"]["dep.pt"]["sha256"] = "0" * 64
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert first.fingerprint != before
+
 
 def test_parser_for_a_profile(monkeypatch, tmp_path):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))

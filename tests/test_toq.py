@@ -1,5 +1,4 @@
-("Tree-of-Question: the shapes of Table 1, slots before their questions, siblings at once by the store's clock, and whatever a decomposer "
- "may write.")
+"Tree-of-Question: the shapes of Table 1, slots before their questions, siblings at once by the store's clock, and whatever a decomposer may write."
 
 import asyncio, json, random, re, unicodedata
 
@@ -15,8 +14,18 @@ from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context, Trace, Usage
 from treekit.papers.toq.planner import (
-    EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, mean_score, printed_scores, read_evaluation,
-    read_questions, read_span)
+    EVALUATION,
+    PROMPTS,
+    SUBQUESTION_LINES,
+    SPAN,
+    final_evaluation,
+    language,
+    mean_score,
+    printed_scores,
+    read_evaluation,
+    read_questions,
+    read_span,
+)
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.results import Results, Row
 from treekit.experiments.run import run
@@ -30,28 +39,44 @@ from treekit.papers.toq.method import METHODS, TreeOfQuestion, outcome
 
 def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=None, store=None):
     chat, context = Replies(says, pauses, at_once), None
+
     async def go():
         nonlocal context
         context = Context(CachedClient(chat, store or Store()), Shelf())
         return await asyncio.wait_for(method(Question("q", "test", question), context), 20)
-    try: return asyncio.run(go()), chat
+
+    try:
+        return asyncio.run(go()), chat
     except Exception as e:
         e.context = context
         raise
 
 
-def subs(trace): return [n for n in trace.nodes if n.kind == "sub-question"]
-def levels(trace): return trace.roots[0].data["levels"]
-def span(text): return json.dumps(dict(relevance="relevant", answer_span=text))
+def subs(trace):
+    return [n for n in trace.nodes if n.kind == "sub-question"]
+
+
+def levels(trace):
+    return trace.roots[0].data["levels"]
+
+
+def span(text):
+    return json.dumps(dict(relevance="relevant", answer_span=text))
 
 
 def evaluated(coherence, answerability, overall, valid):
     return EVALUATION.render(
-        dict(semantic_coherence=coherence, answerability=answerability, overall_assessment=overall, response_validity=valid)
+        dict(
+            semantic_coherence=coherence,
+            answerability=answerability,
+            overall_assessment=overall,
+            response_validity=valid,
+        )
     )
 
 
 # --- Table 1
+
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=map("-".join, EXAMPLES))
 def test_the_examples_get_the_shape_that_table_1_prints(example):
@@ -59,10 +84,19 @@ def test_the_examples_get_the_shape_that_table_1_prints(example):
     assert [(n.data["level"], n.data["number"], n.data["depends_on"]) for n in subs(p.trace)] == example.shape
     assert p.answer == p.trace.nodes[-2].text and all(s in p.answer for s in example.needed[example.question])
     assert [l["evaluation"]["response_validity"] for l in levels(p.trace)] == [False] * (example.valid_at - 1) + [True]
-    assert p.usage.calls == sum(len(n.calls) for n in p.trace.nodes) == len(chat.asked) and not any(n.notes for n in p.trace.nodes)
+    assert p.usage.calls == sum(len(n.calls) for n in p.trace.nodes) == len(chat.asked) and not any(
+        n.notes for n in p.trace.nodes
+    )
     for n in subs(p.trace):
-        assert "[ANS" not in n.text and n.data["evaluation"]["response_validity"] and n.data["answer"] in n.data["response"]
-    assert all(r.endswith(f".{language(example.question)}") for r in {PROMPTS[part, language(q)].name for part, q in chat.parts})
+        assert (
+            "[ANS" not in n.text
+            and n.data["evaluation"]["response_validity"]
+            and n.data["answer"] in n.data["response"]
+        )
+    assert all(
+        r.endswith(f".{language(example.question)}")
+        for r in {PROMPTS[part, language(q)].name for part, q in chat.parts}
+    )
 
 
 @pytest.mark.parametrize("kind", ["bridging", "hybrid"])
@@ -72,15 +106,23 @@ def test_the_answer_stands_in_the_slot_with_its_particle(kind):
     assert second.data["slots"].startswith("[ANS_1]")
     assert second.text.startswith(subs(p.trace)[0].data["answer"])
     assert second.text in BY_QUESTION
-    if kind == "hybrid": assert [n.parent for n in subs(p.trace)[2:]] == [second.id] * 5  # the list that was answered, film by film
+    if kind == "hybrid":
+        assert [n.parent for n in subs(p.trace)[2:]] == [second.id] * 5  # the list that was answered, film by film
 
 
 # --- over sockets: the store's clock
 
+
 def over_socket(server, example, store, retries=0):
     "The results of one question, answered by the server."
-    chat, corpora = OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=retries), {"d": LazyRetriever(Shelf, "shelf", "a shelf")}
-    asked, how = {"d": [Question("q", "d", example.question)]}, dict(chat=chat, store=store, corpora=corpora, progress=False)
+    chat, corpora = (
+        OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=retries),
+        {"d": LazyRetriever(Shelf, "shelf", "a shelf")},
+    )
+    asked, how = (
+        {"d": [Question("q", "d", example.question)]},
+        dict(chat=chat, store=store, corpora=corpora, progress=False),
+    )
     return run({"ToQ (ours)": TreeOfQuestion()}, asked, load_profile("offline"), **how)
 
 
@@ -90,9 +132,16 @@ def timed(server, example, latency=0.1):
     store = Store()
     results = over_socket(server, example, store, retries=1)
     assert not results.failures, results.failures[0].error
-    parts = {"answer_span": "integrate", "[ANS_N]": "decompose", '"Query:"': "query", "semantic_coherence": "evaluate", "": "respond"}
+    parts = {
+        "answer_span": "integrate",
+        "[ANS_N]": "decompose",
+        '"Query:"': "query",
+        "semantic_coherence": "evaluate",
+        "": "respond",
+    }
     return results.rows[0], [
-        (node, next(p for mark, p in parts.items() if mark in text), start, end, text) for node, text, start, end in timed_calls(store)
+        (node, next(p for mark, p in parts.items() if mark in text), start, end, text)
+        for node, text, start, end in timed_calls(store)
     ]
 
 
@@ -115,7 +164,9 @@ def test_a_slot_is_filled_before_its_question_is_asked_and_the_listed_ones_overl
         for node, part, start, end, text in calls
         if part != "evaluate" and (node, part) not in [("question", "respond"), ("2", "respond"), ("2", "integrate")]
     }
-    assert at["2", "query"][0] >= at["1", "integrate"][1] and "Caribbean 5" in at["2", "query"][2].replace("캐리비안의 해적", "Caribbean")
+    assert at["2", "query"][0] >= at["1", "integrate"][1] and "Caribbean 5" in at["2", "query"][2].replace(
+        "캐리비안의 해적", "Caribbean"
+    )
     # it waits for the span, and not for the evaluation
     assert at["2", "query"][0] < next(end for node, part, _, end, _ in calls if (node, part) == ("1", "evaluate"))
     asked = [at[f"2.{i}", "query"] for i in range(1, 6)]
@@ -128,6 +179,7 @@ def test_a_slot_is_filled_before_its_question_is_asked_and_the_listed_ones_overl
 
 
 # --- the same tree whatever answers first
+
 
 @pytest.mark.parametrize("key", EXAMPLES, ids="-".join)
 def test_one_call_at_a_time_gives_the_same_tree(key):
@@ -164,11 +216,14 @@ def test_level_1_is_direct_generation():
 
 # --- what a level is worth
 
+
 def graded(*grades):
     "The root's evaluations in turn: (coherence, answerability, valid); every sub-question takes another decomposition, and is invalid."
     left = list(grades)
+
     def says(part, q, inputs):
-        if part == "decompose": return f"1. {q[:-1]} a?\n2. {q[:-1]} b?"
+        if part == "decompose":
+            return f"1. {q[:-1]} a?\n2. {q[:-1]} b?"
         if part == "evaluate":
             coherence, answerability, valid = left.pop(0) if q == "Root?" else (2, 10, False)
             return evaluated(coherence, answerability, 8, valid)
@@ -180,7 +235,12 @@ def graded(*grades):
 def test_the_best_response_so_far_counts_until_one_is_valid():
     mean = TreeOfQuestion(overall="mean")
     p, _ = ask("Root?", graded((5, 50, False), (4, 40, False), (6, 30, False), (3, 20, True)), mean)
-    assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [(1, 5.0), (1, 5.0), (1, 5.0), (4, 2.5)]
+    assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [
+        (1, 5.0),
+        (1, 5.0),
+        (1, 5.0),
+        (4, 2.5),
+    ]
     assert printed_scores(final_evaluation(p.trace))["R.Val"] == 100
     p, _ = ask("Root?", graded((5, 50, False), (5, 50, False), (4, 70, False), (3, 20, False)), mean)
     assert [l["of"] for l in levels(p.trace)] == [1, 2, 3, 3]  # of equals the later one, which knows more
@@ -209,8 +269,10 @@ def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
         if part == "integrate":
             found = {"What is it?": "a club", "Founder of a club?": "Ida", "Where was Ida born?": "Tarn"}
             return span(found.get(q) or ("Ida" if "Ida" in str(inputs["documents"]) else None))
-        if part == "evaluate": return evaluated(8, 80, 8, ("Ida" if q != "Root?" else "Tarn") in inputs["response"])
-        if part == "query": return f"Query: {q}"
+        if part == "evaluate":
+            return evaluated(8, 80, 8, ("Ida" if q != "Root?" else "Tarn") in inputs["response"])
+        if part == "query":
+            return f"Query: {q}"
         said = {"Founder of a club?": "Ida.", "Where was Ida born?": "Ida was born in Tarn."}
         return said.get(q) or " ".join(d for d in inputs["documents"] if isinstance(d, str)) or "?"
 
@@ -219,7 +281,11 @@ def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
     assert "Where was Ida born?" in texts
     assert texts["Where was Ida born?"].data["responses"][0]["level"] == 3
     assert texts["Where was Ida born?"].data["level"] == 2
-    assert [l["evaluation"]["response_validity"] for l in levels(p.trace)] == [False, False, True] and "Tarn" in p.answer
+    assert [l["evaluation"]["response_validity"] for l in levels(p.trace)] == [
+        False,
+        False,
+        True,
+    ] and "Tarn" in p.answer
     cut, _ = ask("Root?", says, TreeOfQuestion(levels=2))
     assert [n.notes for n in subs(cut.trace)][1] == ["not asked: [ANS_1] wasn't found"]
 
@@ -236,8 +302,14 @@ def test_an_answer_that_changes_asks_again_and_the_earlier_wording_counts_no_mor
             }.get(q, q)
         if part == "integrate":
             return span({"First?": "Ida" if "Deepest" in str(inputs["documents"]) else "Ada"}.get(q, "x"))
-        if part == "evaluate": return evaluated(2, 0, 1, False)
-        return f"Query: {q}" if part == "query" else f"{q} {' '.join(d for d in inputs['documents'] if isinstance(d, str))}"
+        if part == "evaluate":
+            return evaluated(2, 0, 1, False)
+        return (
+            f"Query: {q}"
+            if part == "query"
+            else f"{q} {' '.join(d for d in inputs['documents'] if isinstance(d, str))}"
+        )
+
     p, _ = ask("Root?", says)
     second = next(n for n in subs(p.trace) if n.data["slots"] == "What of [ANS_1]?")
     assert second.text == "What of Ida?" and [e["question"] for e in second.data["earlier"]] == ["What of Ada?"]
@@ -249,11 +321,15 @@ def test_an_answer_that_changes_asks_again_and_the_earlier_wording_counts_no_mor
 
 # --- what a decomposer may write
 
+
 def decomposer(reply, deeper=None, found="x"):
     "Says this of the root, and of the others that one search will do."
+
     def says(part, q, inputs):
-        if part == "decompose": return reply if q == "Root?" else deeper or q
-        if part == "evaluate": return evaluated(5, 20, 4, False)
+        if part == "decompose":
+            return reply if q == "Root?" else deeper or q
+        if part == "evaluate":
+            return evaluated(5, 20, 4, False)
         return {"query": f"Query: {q}", "respond": f"About {q}", "integrate": span(found)}[part]
 
     return says
@@ -262,9 +338,21 @@ def decomposer(reply, deeper=None, found="x"):
 @pytest.mark.parametrize(
     "reply, asked, note",
     [
-        ("1. Who is [ANS_7]?\n2. Where is Tarn?", ["Who is it?", "Where is Tarn?"], "sub-question 1: [ANS_7] is nobody's answer"),
-        ("1. Who leads [ANS_2]?\n2. Who owns [ANS_1]?", ["Who leads it?", "Who owns x?"], "sub-question 1: [ANS_2] is in a circle"),
-        ("1. A [ANS_3]?\n2. B [ANS_1]?\n3. C [ANS_2]?", ["A it?", "B x?", "C x?"], "sub-question 1: [ANS_3] is in a circle"),
+        (
+            "1. Who is [ANS_7]?\n2. Where is Tarn?",
+            ["Who is it?", "Where is Tarn?"],
+            "sub-question 1: [ANS_7] is nobody's answer",
+        ),
+        (
+            "1. Who leads [ANS_2]?\n2. Who owns [ANS_1]?",
+            ["Who leads it?", "Who owns x?"],
+            "sub-question 1: [ANS_2] is in a circle",
+        ),
+        (
+            "1. A [ANS_3]?\n2. B [ANS_1]?\n3. C [ANS_2]?",
+            ["A it?", "B x?", "C x?"],
+            "sub-question 1: [ANS_3] is in a circle",
+        ),
         ("1. Where is [ANS_1]?\n2. When?", ["Where is it?", "When?"], "sub-question 1: [ANS_1] is its own answer"),
         ("1. Who leads [ANS_2]?\n2. Which club?", ["Who leads x?", "Which club?"], None),
         (
@@ -305,7 +393,9 @@ def test_a_question_that_decomposes_for_ever_ends_at_its_limits():
     p, chat = ask(
         "Root?",
         lambda part, q, inputs: (
-            "\n".join(f"{i}. {q} {i}?" for i in range(1, 51)) if part == "decompose" else decomposer("")(part, q, inputs)
+            "\n".join(f"{i}. {q} {i}?" for i in range(1, 51))
+            if part == "decompose"
+            else decomposer("")(part, q, inputs)
         ),
         TreeOfQuestion(max_nodes=25, max_subquestions=3),
     )
@@ -318,19 +408,28 @@ def test_a_question_that_decomposes_for_ever_ends_at_its_limits():
 
 def test_an_answer_as_long_as_a_page_is_cut():
     p, _ = ask("Root?", decomposer("1. Who?\n2. Where is [ANS_1]?", found="word " * 200))
-    assert len(subs(p.trace)[1].text) < 330 and "an answer of 999 characters; the first 300 are used" in subs(p.trace)[0].notes
+    assert (
+        len(subs(p.trace)[1].text) < 330
+        and "an answer of 999 characters; the first 300 are used" in subs(p.trace)[0].notes
+    )
 
 
 def test_without_documents_no_span_is_asked_for():
     class Empty(Shelf):
-        def search(self, queries, k=3): return [[] for _ in queries]
+        def search(self, queries, k=3):
+            return [[] for _ in queries]
+
     chat = Replies(decomposer("1. Who?\n2. Where is [ANS_1]?"))
     p = asyncio.run(TreeOfQuestion()(Question("q", "t", "Root?"), Context(chat, Empty())))
-    assert [n.notes for n in subs(p.trace)] == [[*["not decomposed: the question itself came back"]], ["not asked: [ANS_1] wasn't found"]]
+    assert [n.notes for n in subs(p.trace)] == [
+        [*["not decomposed: the question itself came back"]],
+        ["not asked: [ANS_1] wasn't found"],
+    ]
     assert ("integrate", "Who?") not in chat.asked
 
 
 # --- questions as people write them
+
 
 @pytest.mark.parametrize(
     "question",
@@ -348,11 +447,19 @@ def test_without_documents_no_span_is_asked_for():
 def test_any_question_is_asked_in_composed_letters(name, question):
     def says(part, q, inputs):
         assert q == unicodedata.normalize("NFC", q) == " ".join(q.split())
-        loops = {"thought_query": "Hm.\nQuery: hm", "next_thought": "So the answer is: x", "follow_up": "So the final answer is: x"}
+        loops = {
+            "thought_query": "Hm.\nQuery: hm",
+            "next_thought": "So the answer is: x",
+            "follow_up": "So the final answer is: x",
+        }
         return loops.get(part) or decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs)
 
     p, _ = ask(question, says, METHODS[name])
-    assert p.answer and final_evaluation(p.trace) and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
+    assert (
+        p.answer
+        and final_evaluation(p.trace)
+        and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
+    )
 
 
 def test_the_language_is_the_questions():
@@ -369,7 +476,11 @@ def test_the_language_is_the_questions():
     ] == ["en", "ko", "ko", "ko", "ko", "en"]
     assert [
         language(q)
-        for q in ("Galaxy S24 Ultra와 iPhone 15 Pro Max 중 battery life가 더 긴 phone은?", "BTS Dynamite MV 조회수는? 🎵", "What is 김치?")
+        for q in (
+            "Galaxy S24 Ultra와 iPhone 15 Pro Max 중 battery life가 더 긴 phone은?",
+            "BTS Dynamite MV 조회수는? 🎵",
+            "What is 김치?",
+        )
     ] == ["ko", "ko", "en"]
     for (part, lang), prompt in PROMPTS.items():
         assert prompt.name == f"toq.{part}.{lang}"
@@ -380,7 +491,8 @@ def test_the_language_is_the_questions():
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_an_empty_question_is_said(name, question):
-    with pytest.raises(UsageError, match="empty"): asyncio.run(METHODS[name](Question("q", "d", question), Context(None)))
+    with pytest.raises(UsageError, match="empty"):
+        asyncio.run(METHODS[name](Question("q", "d", question), Context(None)))
 
 
 @pytest.mark.parametrize(
@@ -401,20 +513,34 @@ def test_a_setting_out_of_range_is_named(wrong, said):
 
 # --- failures
 
+
 @pytest.mark.parametrize("part", ["query", "respond", "evaluate", "integrate", "decompose"])
 def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
     example = EXAMPLES["hybrid", "ko"]
     broken = example.question if part == "decompose" else example.decompositions[example.question][0]
+
     def says(asked, q, inputs):
-        return CallFailed("server", "it broke", "try again") if asked == part and q in broken else planner(asked, q, inputs)
-    with pytest.raises(CallFailed) as failed: ask(example.question, says)
+        return (
+            CallFailed("server", "it broke", "try again")
+            if asked == part and q in broken
+            else planner(asked, q, inputs)
+        )
+
+    with pytest.raises(CallFailed) as failed:
+        ask(example.question, says)
     trace = failed.value.context.trace
-    assert trace.roots[0].data["levels"][0]["level"] == 1 and final_evaluation(trace) is None and len(trace.roots[0].calls) >= 3
+    assert (
+        trace.roots[0].data["levels"][0]["level"] == 1
+        and final_evaluation(trace) is None
+        and len(trace.roots[0].calls) >= 3
+    )
 
 
 def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
     example, store = EXAMPLES["bridging", "ko"], Store()
-    def go(): return over_socket(server, example, store).rows[0]
+
+    def go():
+        return over_socket(server, example, store).rows[0]
 
     server.script(reply="planning:reply", faults=[dict(kind="400", match="가격대의 전기차는 무엇인가요", times=1)])
     first = go()
@@ -425,6 +551,7 @@ def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
 
 
 # --- replies
+
 
 def test_every_prompt_reads_what_it_renders():
     for value, form in (
@@ -440,7 +567,10 @@ def test_every_prompt_reads_what_it_renders():
 @pytest.mark.parametrize(
     "text, want",
     [
-        ('{"semantic_coherence": 11, "answerability": "120%", "overall_assessment": 0, "response_validity": true}', (10, 100, 0.5, True)),
+        (
+            '{"semantic_coherence": 11, "answerability": "120%", "overall_assessment": 0, "response_validity": true}',
+            (10, 100, 0.5, True),
+        ),
         (
             '{"semantic_coherence": "eight", "answerability": "ninety", "overall_assessment": "여덟", "response_validity": "네"}',
             (8, 0, 8, True),
@@ -449,8 +579,14 @@ def test_every_prompt_reads_what_it_renders():
             '{"semantic_coherence": "9 / 10", "answerability": "85 %", "overall_assessment": 8.75, "response_validity": "아니오"}',
             (9, 85, 8.75, False),
         ),
-        ("점수는 이렇습니다.\n의미적 일관성: 7점, 답변 가능성: 60%, 전체 평가: 6.5, 응답 유효성: 거짓", (7, 60, 6.5, False)),
-        ("Semantic Coherence: 6\nAnswerability: 55\nOverall Assessment Score: 5.8\nResponse Validity: True", (6, 55, 5.8, True)),
+        (
+            "점수는 이렇습니다.\n의미적 일관성: 7점, 답변 가능성: 60%, 전체 평가: 6.5, 응답 유효성: 거짓",
+            (7, 60, 6.5, False),
+        ),
+        (
+            "Semantic Coherence: 6\nAnswerability: 55\nOverall Assessment Score: 5.8\nResponse Validity: True",
+            (6, 55, 5.8, True),
+        ),
         (
             '{"semantic_coherence": [8], "answerability": {"value": 3}, "overall_assessment": null, "response_validity": 1}',
             (1, 0, 0.5, False),
@@ -481,7 +617,14 @@ def test_an_evaluation_that_is_not_as_asked_is_read_and_marked(text, want):
             st.lists(c, max_size=3)
             | st.dictionaries(
                 st.sampled_from(
-                    ["semantic_coherence", "answerability", "overall_assessment", "response_validity", "answer_span", "relevance"]
+                    [
+                        "semantic_coherence",
+                        "answerability",
+                        "overall_assessment",
+                        "response_validity",
+                        "answer_span",
+                        "relevance",
+                    ]
                 ),
                 c,
             )
@@ -554,7 +697,9 @@ def test_any_decomposition_ends_within_the_limits_with_every_slot_filled_or_note
             assert "[ANS_" not in n.text.replace("[ANS_2]", "") and n.data["evaluation"]
         else:
             assert any(note.startswith("not asked: [ANS_") for note in n.notes)
-    assert [l["level"] for l in levels(p.trace)] == [*range(1, len(levels(p.trace)) + 1)] and len(levels(p.trace)) <= depth
+    assert [l["level"] for l in levels(p.trace)] == [*range(1, len(levels(p.trace)) + 1)] and len(
+        levels(p.trace)
+    ) <= depth
     worth = [l["evaluation"]["overall_assessment"] for l in levels(p.trace)]
     assert worth == sorted(worth)
     again, _ = ask("Root?", says, method, pauses=f"{seed}")
@@ -566,7 +711,8 @@ def test_what_is_planned_can_be_asked(found, most):
     plan, notes = planned(found, ["Root?"], most, "en")
     assert len(plan) <= most and len({question_key(t) for t, _ in plan}) == len(plan) or any("[ANS" in q for q in found)
     answered = set()
-    while todo := [n for n, (_, needs) in enumerate(plan, 1) if n not in answered and set(needs) <= answered]: answered |= set(todo)
+    while todo := [n for n, (_, needs) in enumerate(plan, 1) if n not in answered and set(needs) <= answered]:
+        answered |= set(todo)
     assert answered == {*range(1, len(plan) + 1)}  # nobody waits in a circle
     for n, (text, needs) in enumerate(plan, 1):
         assert {int(m) for m in re.findall(r"\[ANS_(\d+)\]", text)} == set(needs) and n not in needs
@@ -575,22 +721,35 @@ def test_what_is_planned_can_be_asked(found, most):
 
 # --- the baselines
 
+
 def test_the_baselines_are_the_papers_and_end_alike():
-    for table in ("table2", "table3"): assert list(METHODS) == list(dict.fromkeys(r["method"] for r in published("toq", table)))
+    for table in ("table2", "table3"):
+        assert list(METHODS) == list(dict.fromkeys(r["method"] for r in published("toq", table)))
     example = EXAMPLES["bridging", "ko"]
+
     def says(part, q, inputs):
-        if part == "thought_query": return "가격을 먼저 알아야 한다.\nQuery: BMW i5의 가격대는 얼마인가요?"
-        if part == "next_thought": return "BMW i5의 가격대는 얼마인가요?" if not inputs["thoughts"] else "So the answer is: EQE 350"
-        if part == "follow_up": return "Follow up: BMW i5의 가격대는 얼마인가요?" if not inputs["steps"] else "So the final answer is: EQE 350"
+        if part == "thought_query":
+            return "가격을 먼저 알아야 한다.\nQuery: BMW i5의 가격대는 얼마인가요?"
+        if part == "next_thought":
+            return "BMW i5의 가격대는 얼마인가요?" if not inputs["thoughts"] else "So the answer is: EQE 350"
+        if part == "follow_up":
+            return (
+                "Follow up: BMW i5의 가격대는 얼마인가요?" if not inputs["steps"] else "So the final answer is: EQE 350"
+            )
         return planner(part, q, inputs)
-    def intermediate(part, q, inputs): return f"{inputs['documents'][0].text}이다." if part == "intermediate" else says(part, q, inputs)
+
+    def intermediate(part, q, inputs):
+        return f"{inputs['documents'][0].text}이다." if part == "intermediate" else says(part, q, inputs)
+
     made = {}
     for name, method in METHODS.items():
         shelf = Shelf()
+
         class Lenient(Replies):
             async def complete(self, request):
                 request.inputs.setdefault("question", request.inputs.get("questions"))
                 return await super().complete(request)
+
         p = asyncio.run(method(Question("q", "t", example.question), Context(Lenient(intermediate), shelf)))
         assert [n.kind for n in p.trace.nodes[-2:]] == ["response", "evaluation"]
         assert list(printed_scores(final_evaluation(p.trace))) == ["S.Coh", "Ans", "O.Ass", "R.Val"]
@@ -607,6 +766,7 @@ def test_the_baselines_are_the_papers_and_end_alike():
 def test_english_questions_go_through_the_loops_as_they_stand():
     from treekit.baselines.iterative import FOLLOW_UP
     from treekit.papers.toq.baselines import KOREAN, in_language
+
     context = Context(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
     assert in_language(context, "en") is context
     assert in_language(context, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"]
@@ -618,6 +778,7 @@ def test_english_questions_go_through_the_loops_as_they_stand():
 def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
     from click.testing import CliRunner
     from treekit.cli.main import main
+
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(
         "".join(
@@ -663,7 +824,9 @@ def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
             assert "1902년 5월 3일" in str(got["trace"]) and kinds <= {n["kind"] for n in got["trace"]["nodes"]}
 
 
-@pytest.mark.parametrize("profile", [name for name in profile_names() if name != "smollm2"])  # data=real has no Korean questions
+@pytest.mark.parametrize(
+    "profile", [name for name in profile_names() if name != "smollm2"]
+)  # data=real has no Korean questions
 def test_every_profile_has_questions_for_toqs_artefacts(profile):
     "The hub has none of them: the world's take their place, unless --data names a source; the caption says so."
     for name in PRINTED_AS:
@@ -683,7 +846,8 @@ def test_printed_assessments_are_the_models_own():
             mean = mean_score(dict(semantic_coherence=cells[m, "S.Coh"], answerability=cells[m, "Ans"]))
             assert abs(mean - cells[m, "O.Ass"]) > 0.011
     assert {m.overall for m in METHODS.values() if hasattr(m, "overall")} == {"model"}
-    for lang in ("ko", "en"): assert '"answerability": 95, "overall_assessment": 9.5' in PROMPTS["evaluate", lang].template
+    for lang in ("ko", "en"):
+        assert '"answerability": 95, "overall_assessment": 9.5' in PROMPTS["evaluate", lang].template
 
 
 def test_the_judge_and_the_plain_rule_are_counted_against_gold():
@@ -692,5 +856,13 @@ def test_the_judge_and_the_plain_rule_are_counted_against_gold():
         data = dict(semantic_coherence=5, answerability=50, overall_assessment=5, response_validity=valid)
         trace.add("evaluation", "", **data)
         return Row("m", "d", Question(answer, "d", "?", answers=golds), answer, "", Usage(), load=lambda: trace)
-    known = [row("It is Orn.", True), row("It is Essel.", True), row("It cannot be determined.", False), row("Orn it is.", False)]
-    assert judge_agreement(Results([*known, row("no gold", True, ())])) == [dict(dataset="d", n=4, judge=0.5) | {"plain rule": 0.75}]
+
+    known = [
+        row("It is Orn.", True),
+        row("It is Essel.", True),
+        row("It cannot be determined.", False),
+        row("Orn it is.", False),
+    ]
+    assert judge_agreement(Results([*known, row("no gold", True, ())])) == [
+        dict(dataset="d", n=4, judge=0.5) | {"plain rule": 0.75}
+    ]

@@ -1,4 +1,5 @@
 "Training at size, at a tiny one: several processes, masters of sixteen-bit weights, layers computed again, samples that are too long."
+
 import json, os, socket, subprocess, sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,18 @@ from treekit.config import UsageError
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of, with_checkpoints
 from treekit.training.ppo import PPO, RewardExample, ppo, train_reward
 from treekit.training.sft import (
-    Encoded, Recipe, TrainingExample, adapted, encode, load_checkpoint, sft_loss, short_enough, train, trainable, with_masters)
+    Encoded,
+    Recipe,
+    TrainingExample,
+    adapted,
+    encode,
+    load_checkpoint,
+    sft_loss,
+    short_enough,
+    train,
+    trainable,
+    with_masters,
+)
 
 torch.set_num_threads(1)
 PAIRS = [(a, b) for a in "dam house tower bridge".split() for b in "Mole Tarn Orle".split()]
@@ -22,10 +34,12 @@ DATA = encode(TOKENIZER, [TrainingExample(f"s{n}", t, " ".join(t.split()[:3])) f
 FULL = Recipe("full", lr=3e-3, epochs=4, batch=5)  # a batch that two processes can't halve
 
 
-def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
+def llama(seed=0):
+    return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
 
 
 # ---- several processes ----
+
 
 def learned(method="full", micro=0):
     "What a training comes to: its losses, and its weights in a row."
@@ -40,12 +54,31 @@ def in_group(code, size=2, **env):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    here = dict(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size),
-                ACCELERATE_USE_CPU="true", CUDA_VISIBLE_DEVICES="", TQDM_DISABLE="1", **env)
+    here = dict(
+        OMP_NUM_THREADS="1",
+        TOKENIZERS_PARALLELISM="false",
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        WORLD_SIZE=str(size),
+        ACCELERATE_USE_CPU="true",
+        CUDA_VISIBLE_DEVICES="",
+        TQDM_DISABLE="1",
+        **env,
+    )
     start = f"import sys, json\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom test_training_size import *\n"
-    start += "from treekit.training.distributed import *\nwith joined_group():\n" + "".join(f"    {line}\n" for line in code.splitlines())
-    ran = [subprocess.Popen([sys.executable, "-c", start], env=os.environ | here | dict(RANK=str(r), LOCAL_RANK=str(r)),
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for r in range(size)]
+    start += "from treekit.training.distributed import *\nwith joined_group():\n" + "".join(
+        f"    {line}\n" for line in code.splitlines()
+    )
+    ran = [
+        subprocess.Popen(
+            [sys.executable, "-c", start],
+            env=os.environ | here | dict(RANK=str(r), LOCAL_RANK=str(r)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for r in range(size)
+    ]
     said = [p.communicate(timeout=240) for p in ran]
     assert [p.returncode for p in ran] == [0] * size, said[0][1][-2000:] + said[1][1][-2000:]
     return [json.loads(out.strip().splitlines()[-1]) for out, _ in said]
@@ -91,17 +124,24 @@ except UsageError as e: print(json.dumps(str(e)))"""
 def test_more_processes_than_gpus_is_one_line(monkeypatch):
     pytest.importorskip("accelerate")
     from treekit.training.distributed import joined_group
-    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"): monkeypatch.setenv(name, "2")
+
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        monkeypatch.setenv(name, "2")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(UsageError, match="2 processes can't share 1 GPU: start one process for each GPU .*nproc-per-node 1"):
-        with joined_group(): pass
+    with pytest.raises(
+        UsageError, match="2 processes can't share 1 GPU: start one process for each GPU .*nproc-per-node 1"
+    ):
+        with joined_group():
+            pass
 
 
 # ---- sixteen bits ----
 
+
 def way(rate, masters, steps=100):
     "How far consistent steps move a bfloat16 model, as a share of single precision's way; in its masters, and in its rounded weights."
+
     def run(dtype):
         model = llama().to(torch.bfloat16).to(dtype)
         own = trainable(model)
@@ -113,9 +153,14 @@ def way(rate, masters, steps=100):
             optimizer.step()
             optimizer.zero_grad()
             with torch.no_grad():
-                for k, p in own.items(): p.copy_(changed[k])
-        def gone(now): return sum((now[k].detach().float() - start[k]).sum().item() for k in own)
+                for k, p in own.items():
+                    p.copy_(changed[k])
+
+        def gone(now):
+            return sum((now[k].detach().float() - start[k]).sum().item() for k in own)
+
         return gone(changed), gone(own)
+
     (here, rounded), (there, _) = run(torch.bfloat16), run(torch.float32)
     return here / there, rounded / there
 
@@ -143,13 +188,19 @@ def test_a_model_in_sixteen_bits_learns_as_one_in_thirty_two():
 
 def test_a_training_in_sixteen_bits_goes_on_to_the_same_weights(tmp_path):
     recipe = replace(FULL, lr=1e-4, save_every=3)
-    def model(): return llama().to(torch.bfloat16)
+
+    def model():
+        return llama().to(torch.bfloat16)
+
     whole, again = model(), model()
     train(whole, DATA, recipe)
-    with pytest.raises(PowerCut): train(model(), DATA, recipe, tmp_path, loss=cut_off(7, sft_loss))
+    with pytest.raises(PowerCut):
+        train(model(), DATA, recipe, tmp_path, loss=cut_off(7, sft_loss))
     assert all(w.dtype == torch.float32 for w in load_checkpoint(tmp_path / "checkpoint.pt")["weights"].values())
     train(again, DATA, recipe, tmp_path)
-    assert all(torch.equal(a.master, b.master) and torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters()))
+    assert all(
+        torch.equal(a.master, b.master) and torch.equal(a, b) for a, b in zip(whole.parameters(), again.parameters())
+    )
 
 
 def test_adapters_are_in_single_precision_already():
@@ -159,12 +210,18 @@ def test_adapters_are_in_single_precision_already():
 
 # ---- computed again ----
 
+
 class Counted:
     "How often layers run."
+
     def __init__(self, model):
         self.times = 0
-        def count(*_): self.times += 1
-        for layer in model.model.layers: layer.self_attn.register_forward_hook(count)
+
+        def count(*_):
+            self.times += 1
+
+        for layer in model.model.layers:
+            layer.self_attn.register_forward_hook(count)
 
 
 def test_checkpointing_changes_no_loss_and_no_weight():
@@ -177,15 +234,27 @@ def test_checkpointing_changes_no_loss_and_no_weight():
 
 def test_checkpointing_in_the_other_stages():
     "PPO's dropout stays off and its cache on; the reward model's head learns the same."
+
     def stages(checkpointing):
         model = with_checkpoints(llama()) if checkpointing else llama()
-        judge, log = train_reward(model, TOKENIZER, [RewardExample(str(n), t, " yes", n % 2) for n, t in enumerate(TEXTS)],
-                                  replace(FULL, epochs=1))
+        judge, log = train_reward(
+            model,
+            TOKENIZER,
+            [RewardExample(str(n), t, " yes", n % 2) for n, t in enumerate(TEXTS)],
+            replace(FULL, epochs=1),
+        )
         policy = with_checkpoints(llama(1)) if checkpointing else llama(1)
         counted = Counted(policy)
         how = PPO("full", lr=1e-3, rollouts=8, batch=4, passes=1, epochs=1, max_new=4, unfinished=0.0)
-        said = ppo(policy, TOKENIZER, [(str(n), t) for n, t in enumerate(TEXTS[:8])], lambda p, r: [float(len(x)) for x in r], how)[1]
+        said = ppo(
+            policy,
+            TOKENIZER,
+            [(str(n), t) for n, t in enumerate(TEXTS[:8])],
+            lambda p, r: [float(len(x)) for x in r],
+            how,
+        )[1]
         return log, said, counted.times
+
     (one, two, plain), (three, four, more) = stages(False), stages(True)
     assert one == three and two == four and more > plain
 
@@ -194,18 +263,23 @@ def test_checkpointing_in_the_other_stages():
 def test_attention_is_a_choice(tmp_path, attention):
     save_model(llama(), TOKENIZER, tmp_path)
     model, _ = load_model(tmp_path, "cpu", attention=attention, checkpointing=True)
-    assert model.config._attn_implementation == attention and any(getattr(m, "gradient_checkpointing", False) for m in model.modules())
+    assert model.config._attn_implementation == attention and any(
+        getattr(m, "gradient_checkpointing", False) for m in model.modules()
+    )
     usual = sft_loss(load_model(tmp_path, "cpu")[0], DATA[:3]).item()
     assert sft_loss(model, DATA[:3]).item() == pytest.approx(usual, rel=1e-5)
 
 
 def test_an_attention_that_is_not_there_says_so(tmp_path):
     save_model(llama(), TOKENIZER, tmp_path)
-    with pytest.raises(UsageError, match="pip install flash-attn"): load_model(tmp_path, attention="flash_attention_2")
-    with pytest.raises(UsageError, match="sdpa"): load_model(tmp_path, attention="spda")
+    with pytest.raises(UsageError, match="pip install flash-attn"):
+        load_model(tmp_path, attention="flash_attention_2")
+    with pytest.raises(UsageError, match="sdpa"):
+        load_model(tmp_path, attention="spda")
 
 
 # ---- too long ----
+
 
 def test_a_reward_sample_that_is_too_long_is_dropped_and_counted(tmp_path, capsys):
     rated = [RewardExample(f"r{n}", t, " yes", n % 2) for n, t in enumerate([*TEXTS, "0: The dam of Mole " * 30])]
@@ -218,8 +292,10 @@ def test_a_reward_sample_that_is_too_long_is_dropped_and_counted(tmp_path, capsy
 def test_a_cut_prompt_keeps_its_ends_and_its_target(tmp_path, capsys):
     long = Encoded("long", [*range(100)], 90)
     [cut] = short_enough([long], 40, tmp_path, "cut")
-    assert len(cut.tokens) == 40 and cut.tokens[cut.start:] == [*range(90, 100)]
+    assert len(cut.tokens) == 40 and cut.tokens[cut.start :] == [*range(90, 100)]
     assert cut.tokens[:15] == [*range(15)] and cut.tokens[15:30] == [*range(75, 90)]
     assert "left out: 0, cut: 1 of 1 samples" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="'long' has 100 tokens"): short_enough([long], 40, tmp_path, "refuse")
-    with pytest.raises(UsageError, match="drop"): short_enough([long], 40, tmp_path, "crop")
+    with pytest.raises(UsageError, match="'long' has 100 tokens"):
+        short_enough([long], 40, tmp_path, "refuse")
+    with pytest.raises(UsageError, match="drop"):
+        short_enough([long], 40, tmp_path, "crop")

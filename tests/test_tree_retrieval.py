@@ -1,4 +1,5 @@
 "Tree-Retrieval and bridging: by hand, at the corners, across processes, and on real data where there is some."
+
 import os
 
 import pytest
@@ -16,11 +17,22 @@ from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
 from treekit.retrieval.factory import retriever_for
 from treekit.papers.treerare.tree_retrieval import (
-    INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, searched_tree, with_passages)
+    INHERITED,
+    METHODS,
+    MS_MARCO,
+    PUBLIC_CODE,
+    TreeRetrieval,
+    TreeRetriever,
+    inherited_scores,
+    reranker,
+    searched_tree,
+    with_passages,
+)
 
 
 @pytest.fixture(autouse=True)
-def own_home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+def own_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
 
 
 def corpus():
@@ -35,16 +47,21 @@ def corpus():
     ]
 
 
-
-
-def names(index, text, **how): return [" ".join(index.names[n]) for n, _, _ in index.find(text, **how)]
+def names(index, text, **how):
+    return [" ".join(index.names[n]) for n, _, _ in index.find(text, **how)]
 
 
 # mentions
 
+
 def test_mentions_are_the_longest_names_whatever_their_case_and_accents():
     index = MentionIndex(
-        [Passage("a", "Sel Varó", "x"), Passage("b", "Sel Varo Opera House", "x"), Passage("c", "Brother", "x"), Passage("d", "Opera", "x")]
+        [
+            Passage("a", "Sel Varó", "x"),
+            Passage("b", "Sel Varo Opera House", "x"),
+            Passage("c", "Brother", "x"),
+            Passage("d", "Opera", "x"),
+        ]
     )
     assert names(index, "He sang at the Sel Varo Opera House.") == ["sel varo opera house"]
     assert names(index, "SEL VARO's Opera") == ["sel varo", "opera"]
@@ -75,10 +92,13 @@ def test_passages_without_titles_and_empty_queries_do_no_harm():
 
 # bridging
 
+
 def test_two_hops_and_three():
     question, words = "Who leads the place where the director of Grey Harbour was a child?", BM25(corpus())
     direct = [h.passage.id for h in words.search([question], 5)[0]]
-    found = {hops: [h.passage.id for h in EntityBridging(words, hops=hops).search([question], 5)[0]] for hops in (1, 2, 3)}
+    found = {
+        hops: [h.passage.id for h in EntityBridging(words, hops=hops).search([question], 5)[0]] for hops in (1, 2, 3)
+    }
     assert "person" not in direct and "town" not in direct
     assert "person" in found[1] and "town" not in found[1]
     assert {"film", "person", "town"} <= set(found[2])
@@ -92,7 +112,9 @@ def test_namesakes_share_and_hubs_hand_nothing_on():
     assert links[at["sark1"]] == links[at["sark2"]] > 0
     number = bridged.index.matcher.number
     assert scores.links.of(at["film"])[at["person"]] > links[at["sark1"]]
-    assert number["tholland",] not in scores.links.names(at["film"]) and number["mavel", "orrin"] in scores.links.names(at["film"])
+    assert number["tholland",] not in scores.links.names(at["film"]) and number["mavel", "orrin"] in scores.links.names(
+        at["film"]
+    )
     assert scores.links.of(at["film"])[at["v0"]] == 0
     assert scores.named[at["town"]] == pytest.approx(1.4 * bridged.index.weight[number["sel", "varo"]])
 
@@ -102,7 +124,9 @@ def test_the_score_by_hand():
     bridged = EntityBridging(words, weights=weights, hops=1)
     hits = words.search(["the director of Grey Harbour"], 100)[0]
     [found] = [h for h in bridged.rank("the director of Grey Harbour", hits) if h.passage.id == "person"]
-    assert found.score == pytest.approx(3 * bridged.index.weight[bridged.index.matcher.number["mavel", "orrin"]], abs=1e-6)
+    assert found.score == pytest.approx(
+        3 * bridged.index.weight[bridged.index.matcher.number["mavel", "orrin"]], abs=1e-6
+    )
     [why] = bridged.explain("the director of Grey Harbour", hits, [found.passage])
     assert (why.kind, why.source.id, why.names[0], why.named, why.direct) == ("title", "film", "mavel orrin", 0, 0)
 
@@ -110,13 +134,19 @@ def test_the_score_by_hand():
 def test_it_wraps_any_retriever_over_passages_in_memory():
     words = BM25(corpus())
     for retriever in (words, Hybrid([words, BM25(corpus(), k1=1.2)]), EntityBridging(words)):
-        assert "person" in [h.passage.id for h in EntityBridging(retriever).search(["Where did the director of Grey Harbour grow up?"],
-            3)[0]]
+        assert "person" in [
+            h.passage.id
+            for h in EntityBridging(retriever).search(["Where did the director of Grey Harbour grow up?"], 3)[0]
+        ]
     assert isinstance(retriever_for(Profile("t", retriever="bridged:bm25s"), corpus()), EntityBridging)
-    with pytest.raises(UsageError, match="passages="): EntityBridging(type("OnDisk", (), dict(fingerprint="", passages=None))())
-    with pytest.raises(UsageError, match="not in the corpus"): EntityBridging(words, corpus()[:3]).search(["mayor lighthouse"])
-    with pytest.raises(UsageError, match="bridged"): retriever_for(Profile("t", retriever="brigded"), corpus())
-    with pytest.raises(TypeError): EntityBridging(words).search("one string")
+    with pytest.raises(UsageError, match="passages="):
+        EntityBridging(type("OnDisk", (), dict(fingerprint="", passages=None))())
+    with pytest.raises(UsageError, match="not in the corpus"):
+        EntityBridging(words, corpus()[:3]).search(["mayor lighthouse"])
+    with pytest.raises(UsageError, match="bridged"):
+        retriever_for(Profile("t", retriever="brigded"), corpus())
+    with pytest.raises(TypeError):
+        EntityBridging(words).search("one string")
 
 
 @pytest.mark.long
@@ -124,7 +154,7 @@ def test_the_same_in_every_process():
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
         "b = EntityBridging(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place "
-          "where the "
+        "where the "
         "director of Grey Harbour grew up?'], 30)[0]], b.index.names)"
     )
     here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/there")
@@ -146,9 +176,13 @@ TREE = [
 @pytest.mark.parametrize("rerank_by", ["phrase", "question"])
 def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
     words, second = BM25(TREE), reranker("bm25")
-    retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), tree=tree, per_node=2, kept=3, rerank_by=rerank_by, rerank=second)
+    retriever = TreeRetriever(
+        words, FakeParser({EXAMPLE.text: EXAMPLE}), tree=tree, per_node=2, kept=3, rerank_by=rerank_by, rerank=second
+    )
     phrase = phrase_tree(EXAMPLE, tree, 3)
-    root = retriever.resolve(EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 2))), k=1)
+    root = retriever.resolve(
+        EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 2))), k=1
+    )
     for node in root.bottom_up():
         union = {h.passage for p in node.phrase.walk() for h in words.search([p.text], 2)[0]}
         assert {h.passage for h in node.pool} == union
@@ -159,12 +193,22 @@ def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
 
 def test_what_children_hand_up():
     words = BM25(TREE)
-    retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=EntityBridging(words))
+    retriever = TreeRetriever(
+        words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=EntityBridging(words)
+    )
     phrase = phrase_tree(EXAMPLE)
-    root = retriever.resolve(EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 10))))
+    root = retriever.resolve(
+        EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 10)))
+    )
     handed = inherited_scores(root)
-    assert {c.best[0].passage for c in root.children} <= set(handed) and max(handed.values()) == INHERITED and min(handed.values()) > 0
-    assert {"c", "d"} <= {h.passage.id for h in root.best} and not {"c", "d"} & {h.passage.id for h in root.pool if h in root.own}
+    assert (
+        {c.best[0].passage for c in root.children} <= set(handed)
+        and max(handed.values()) == INHERITED
+        and min(handed.values()) > 0
+    )
+    assert {"c", "d"} <= {h.passage.id for h in root.best} and not {"c", "d"} & {
+        h.passage.id for h in root.pool if h in root.own
+    }
 
 
 async def _answered(method, retriever, asked):
@@ -172,7 +216,9 @@ async def _answered(method, retriever, asked):
         async def complete(self, request):
             asked.append(request)
             from treekit.core.prompts import Completion
+
             return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
+
     context = Context(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
     return await method(Question("q", "hotpotqa", EXAMPLE.text), context), context
 
@@ -180,6 +226,7 @@ async def _answered(method, retriever, asked):
 @pytest.mark.parametrize("evidence", ["nodes", "root"])
 def test_one_call_with_the_passages_in_place_of_evidence(evidence):
     import asyncio
+
     asked = []
     prediction, context = asyncio.run(_answered(TreeRetrieval(reranker="bm25", evidence=evidence), BM25(TREE), asked))
     [request] = asked
@@ -187,32 +234,59 @@ def test_one_call_with_the_passages_in_place_of_evidence(evidence):
     nodes = [n for n in prediction.trace.nodes if n.kind == "phrase"]
     kept = [nodes[0]] if evidence == "root" else nodes
     assert {p.id for p in request.inputs["documents"]} == {h["id"] for n in kept for h in n.data["hits"]}
-    assert len(request.inputs["documents"]) == len(set(request.inputs["documents"])) == prediction.trace.nodes[-1].data["passages"]
+    assert (
+        len(request.inputs["documents"])
+        == len(set(request.inputs["documents"]))
+        == prediction.trace.nodes[-1].data["passages"]
+    )
 
 
 def test_settings():
-    assert set(METHODS) == {"Tree-Retrieval (DT)", "Tree-Retrieval (CT)"} and not any(m.bridging for m in METHODS.values())
+    assert set(METHODS) == {"Tree-Retrieval (DT)", "Tree-Retrieval (CT)"} and not any(
+        m.bridging for m in METHODS.values()
+    )
     code = configure(METHODS["Tree-Retrieval (DT)"], **PUBLIC_CODE)
-    assert (code.per_node, code.rerank_by, METHODS["Tree-Retrieval (DT)"].per_node, METHODS["Tree-Retrieval (DT)"].rerank_by) == (
+    assert (
+        code.per_node,
+        code.rerank_by,
+        METHODS["Tree-Retrieval (DT)"].per_node,
+        METHODS["Tree-Retrieval (DT)"].rerank_by,
+    ) == (
         30,
         "question",
         10,
         "phrase",
     )
-    assert (code.wording, code.pooled, code.nodes, code.sentences, code.evidence) == ("code", "kept", "code", "first", "root")
-    with pytest.raises(UsageError, match="dependency"): configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
+    assert (code.wording, code.pooled, code.nodes, code.sentences, code.evidence) == (
+        "code",
+        "kept",
+        "code",
+        "first",
+        "root",
+    )
+    with pytest.raises(UsageError, match="dependency"):
+        configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
 
 
 def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
     class Parser:
         fingerprint = "by hand"
-        def parse(self, texts): return [EXAMPLE for _ in texts]
+
+        def parse(self, texts):
+            return [EXAMPLE for _ in texts]
+
     words = BM25(TREE)
+
     def searched(**fields):
         shape = dict(nodes="code")
-        method = TreeRetriever(words, Parser(), "constituency", per_node=2, kept=1, rerank=reranker("bm25"), **shape, **fields)
+        method = TreeRetriever(
+            words, Parser(), "constituency", per_node=2, kept=1, rerank=reranker("bm25"), **shape, **fields
+        )
         tree = searched_tree(EXAMPLE, "constituency", 3, **method.shape)
-        return method.resolve(EXAMPLE.text, with_passages(tree, iter(words.search([p.text for p in tree.walk()], 2))), 1)
+        return method.resolve(
+            EXAMPLE.text, with_passages(tree, iter(words.search([p.text for p in tree.walk()], 2))), 1
+        )
+
     found, kept = searched(), searched(pooled="kept")
     assert found.phrase.type == kept.phrase.type == "SBARQ"  # not Stanza's ROOT, which has the same words
     assert {h.passage.id for c in kept.children for h in c.best} <= {h.passage.id for h in kept.pool}
@@ -221,9 +295,11 @@ def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
 
 # real data
 
+
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "source, dataset, least", [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)]
+    "source, dataset, least",
+    [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)],
 )
 def test_recall_on_written_questions(source, dataset, least):
     "Sixty questions of each set, BM25 with bridging; the whole sets are in the study."
@@ -245,8 +321,12 @@ def test_recall_on_written_questions(source, dataset, least):
 
 
 def test_only_the_default_cross_encoder_has_a_stand_in(monkeypatch):
-    with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"): reranker("nosuch/model")
-    def lacking(name): raise UsageError("not here")
+    with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"):
+        reranker("nosuch/model")
+
+    def lacking(name):
+        raise UsageError("not here")
+
     monkeypatch.setattr("treekit.retrieval.dense.model_folder", lacking)
     reranker.cache_clear()
     assert reranker(MS_MARCO) is reranker("minilm") and reranker().name.endswith(f"in place of {MS_MARCO}")

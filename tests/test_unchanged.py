@@ -1,4 +1,5 @@
 "What is run again, and what is left alone: `treekit.artefacts.build_cache` asked by `reproduce`, on a clone of toy notebooks."
+
 import json, os, shutil, sqlite3, subprocess, sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from commands import inside, shell
 from test_cli import PARAMETERS, notebook
 
 ROOT = Path(__file__).resolve().parents[1]
-BODY = '''
+BODY = """
 from pathlib import Path
 from treekit.papers.{paper}.{module} import {name}
 from treekit.config import load_profile, root
@@ -20,7 +21,7 @@ folder = Path(out or root() / "figures" / P.name) / "{paper}"
 folder.mkdir(parents=True, exist_ok=True)
 (folder / "table1.csv").write_text(f"n\\n{{P.n}}\\n")
 (folder / "table1_more.csv").write_text("more")
-'''
+"""
 TOYS = dict(arise=("mcts", "uct"), toq=("planner", "final"))
 NONE, BOTH = dict(arise=False, toq=False), dict(arise=True, toq=True)
 
@@ -32,11 +33,16 @@ def ran(tmp_path_factory):
     shutil.copytree(ROOT / "treekit", home / "treekit", ignore=shutil.ignore_patterns("__pycache__"))
     (home / "data").mkdir()
     kept = ("language", "margins.toml", "offline", "papers", "prices.csv", "world")
-    for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
+    for name in kept:
+        (home / "data" / name).symlink_to(ROOT / "data" / name)
     (home / "data" / "more.csv").write_text("1")
     shutil.copy(ROOT / "settings.ini", home)
     for paper, (module, _) in TOYS.items():
-        notebook(home / f"nbs/reproduce/{paper}/table1.ipynb", PARAMETERS, BODY.format(paper=paper, module=module, name="__doc__"))
+        notebook(
+            home / f"nbs/reproduce/{paper}/table1.ipynb",
+            PARAMETERS,
+            BODY.format(paper=paper, module=module, name="__doc__"),
+        )
     assert anew(home) == NONE
     shutil.copytree(home, home.with_name("kept"), symlinks=True)
     return home
@@ -56,7 +62,8 @@ def fates(clone, *words, by=inside, **env):
     return {r["artefact"].partition("/")[0]: r["unchanged"] for r in json.loads(out)}
 
 
-def anew(clone, *words): return fates(clone, *words, by=shell, PYTHONPATH=str(clone))
+def anew(clone, *words):
+    return fates(clone, *words, by=shell, PYTHONPATH=str(clone))
 
 
 def edited(path, old, new):
@@ -109,9 +116,11 @@ def test_other_parameters_and_folders_have_other_records(clone):
 
 @pytest.mark.slow
 def test_predictions_that_are_gone_make_all_run_once(clone):
-    with sqlite3.connect(clone / ".treekit/store/offline.sqlite") as db: db.execute("DELETE FROM predictions WHERE key = 'toq'")
+    with sqlite3.connect(clone / ".treekit/store/offline.sqlite") as db:
+        db.execute("DELETE FROM predictions WHERE key = 'toq'")
     assert fates(clone) == NONE and fates(clone) == BOTH
-    for part in (clone / ".treekit/store").iterdir(): part.unlink()
+    for part in (clone / ".treekit/store").iterdir():
+        part.unlink()
     assert fates(clone) == NONE and fates(clone) == BOTH
 
 
@@ -126,9 +135,11 @@ def test_what_failed_is_never_unchanged(clone):
 
 @pytest.mark.long
 def test_nothing_heavy_is_loaded_when_nothing_is_run(clone):
-    code = "import sys\nfrom treekit.artefacts.reproduce import reproduce_all\ntasks, _ = reproduce_all()\n" \
-           "assert all(t.unchanged for t in tasks)\n" \
-           "heavy = {'papermill', 'pandas', 'numpy', 'nbclient', 'matplotlib', 'torch'}\nprint(*sorted(heavy & set(sys.modules)))"
+    code = (
+        "import sys\nfrom treekit.artefacts.reproduce import reproduce_all\ntasks, _ = reproduce_all()\n"
+        "assert all(t.unchanged for t in tasks)\n"
+        "heavy = {'papermill', 'pandas', 'numpy', 'nbclient', 'matplotlib', 'torch'}\nprint(*sorted(heavy & set(sys.modules)))"
+    )
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(clone))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=clone, env=env)
     assert done.returncode == 0 and done.stdout.split() == [], done.stderr + done.stdout

@@ -1,4 +1,5 @@
 "Vectors are apart by the instruction set that made them; those of the kit and of a cassette hold on every processor."
+
 import base64, json
 
 import numpy as np
@@ -26,15 +27,19 @@ def home(tmp_path, monkeypatch):
 
 def as_on(monkeypatch, settings):
     "From here on the environment is that of another processor."
-    for name in PINNED_INSTRUCTIONS: monkeypatch.delenv(name, raising=False)
-    for name, value in settings.items(): monkeypatch.setenv(name, value)
+    for name in PINNED_INSTRUCTIONS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
 
 
 class Drawn(Embedder):
     "Embeds with numbers that depend on the processor: its texts are counted."
+
     def __init__(self):
         super().__init__()
         self.seen = []
+
     def _embed(self, texts):
         self.seen += texts
         shift = 0.0 if self.made_with == REFERENCE else 0.01
@@ -92,7 +97,9 @@ def test_a_large_corpus_has_a_file_for_each_instruction_set(monkeypatch):
     first = Dense(PAGES, encoder=Drawn())
     vectors = first.vectors()
     as_on(monkeypatch, {})
-    second = Dense(PAGES, encoder=(by := Drawn()))  # vectors of a cluster are searched on a laptop, and the fingerprint says so
+    second = Dense(
+        PAGES, encoder=(by := Drawn())
+    )  # vectors of a cluster are searched on a laptop, and the fingerprint says so
     assert second.fingerprint == first.fingerprint and (second.vectors() == vectors).all() and not by.seen
 
 
@@ -104,7 +111,8 @@ def test_shards_are_not_continued_with_another_instruction_set(monkeypatch, tmp_
     as_on(monkeypatch, {})
     assert len(build_vectors(pages, Drawn(), tmp_path / "v", progress=False)) == 9  # whole: it is read anywhere
     (tmp_path / "v" / "00002.npy").unlink()
-    with pytest.raises(UsageError, match="another instruction set"): build_vectors(pages, Drawn(), tmp_path / "v", progress=False)
+    with pytest.raises(UsageError, match="another instruction set"):
+        build_vectors(pages, Drawn(), tmp_path / "v", progress=False)
     as_on(monkeypatch, OTHER)
     assert len(build_vectors(pages, Drawn(), tmp_path / "v", progress=False)) == 9
     assert Vectors(tmp_path / "v").about["made_with"] == by.made_with
@@ -137,15 +145,29 @@ def test_the_kit_s_vectors_are_not_packed(monkeypatch, tmp_path, process_options
 KEY, NUMBERS = "0" * 64, base64.b64encode(np.float16([1, 2]).tobytes()).decode()
 
 
-@pytest.mark.parametrize("line", [
-    "[", "{}", "[1, 2]", json.dumps([KEY, 16, NUMBERS]), json.dumps([KEY[2:], 16, NUMBERS, "avx2"]), json.dumps([KEY, 8, NUMBERS, "avx2"]),
-    json.dumps([KEY, 16, NUMBERS + "!", "avx2"]), json.dumps([KEY, 16, "", "avx2"]), json.dumps([KEY, 16, NUMBERS, "a b\x1b[2J"]),
-    json.dumps([KEY, [16], NUMBERS, "avx2"]), json.dumps([7, 16, NUMBERS, "avx2"]), json.dumps([KEY, 16, NUMBERS, None]),
-    json.dumps([KEY, 16, base64.b64encode(np.float16([1, np.nan]).tobytes()).decode(), "avx2"]),
-    json.dumps([KEY, 16, base64.b64encode(b"123").decode(), "avx2"]),
-    json.dumps([KEY, 16, base64.b64encode(np.ones(9000, np.float16).tobytes()).decode(), "avx2"])])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[",
+        "{}",
+        "[1, 2]",
+        json.dumps([KEY, 16, NUMBERS]),
+        json.dumps([KEY[2:], 16, NUMBERS, "avx2"]),
+        json.dumps([KEY, 8, NUMBERS, "avx2"]),
+        json.dumps([KEY, 16, NUMBERS + "!", "avx2"]),
+        json.dumps([KEY, 16, "", "avx2"]),
+        json.dumps([KEY, 16, NUMBERS, "a b\x1b[2J"]),
+        json.dumps([KEY, [16], NUMBERS, "avx2"]),
+        json.dumps([7, 16, NUMBERS, "avx2"]),
+        json.dumps([KEY, 16, NUMBERS, None]),
+        json.dumps([KEY, 16, base64.b64encode(np.float16([1, np.nan]).tobytes()).decode(), "avx2"]),
+        json.dumps([KEY, 16, base64.b64encode(b"123").decode(), "avx2"]),
+        json.dumps([KEY, 16, base64.b64encode(np.ones(9000, np.float16).tobytes()).decode(), "avx2"]),
+    ],
+)
 def test_a_line_that_is_no_vector_is_refused(tmp_path, line):
-    with pytest.raises(UsageError, match="vectors can't be read"): unpack_vectors(line.encode(), tmp_path / "laid.sqlite")
+    with pytest.raises(UsageError, match="vectors can't be read"):
+        unpack_vectors(line.encode(), tmp_path / "laid.sqlite")
     unpack_vectors(json.dumps([KEY, 16, NUMBERS, "avx2"]).encode(), tmp_path / "sound.sqlite")
     assert not (tmp_path / "laid.sqlite").exists()
 
@@ -156,15 +178,19 @@ def test_known_vectors_say_who_embeds_the_rest():
 
 def test_embedding_takes_one_thread(monkeypatch):
     import torch
+
     before, seen = torch.get_num_threads(), []
     torch.set_num_threads(2)
     try:
-        monkeypatch.setattr("treekit.retrieval.dense._embedded", lambda *_: seen.append(torch.get_num_threads()) or np.ones((1, 2)))
+        monkeypatch.setattr(
+            "treekit.retrieval.dense._embedded", lambda *_: seen.append(torch.get_num_threads()) or np.ones((1, 2))
+        )
         by = Embedder()
         by._loaded = "a model"
         by(["a text"])
         assert seen == [1] and torch.get_num_threads() == 2
-    finally: torch.set_num_threads(before)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_a_text_has_one_vector_in_every_batch_where_the_instruction_set_is_pinned():

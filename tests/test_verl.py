@@ -1,4 +1,5 @@
 "What is exported for verl: the files by their schema; where verl is installed, read by its own classes. No GPU is needed or used."
+
 import asyncio, importlib.util, json, subprocess
 from dataclasses import asdict
 
@@ -19,9 +20,11 @@ def exported(desk):  # noqa: F811
     from treekit.papers.searchr.verl_export import export_verl
     from treekit.training.models import save_model, tiny_model, tokenizer_of
     from treekit.papers.searchr.training import PRESETS, example
+
     own = job()
     folder = own.begun()
-    with pytest.raises(UsageError, match="isn't fine-tuned yet"): export_verl(own, desk / "verl")
+    with pytest.raises(UsageError, match="isn't fine-tuned yet"):
+        export_verl(own, desk / "verl")
     questions = [q for qs in job_questions(own, PRESETS["tiny"]).values() for q in qs]
     pairs = [Pair(f"{q.id}/1", q.question, (q.question,), "x", 1.0, True) for q in questions]
     (folder / "pairs.json").write_text(json.dumps(dict(pairs=[asdict(p) for p in pairs], counts={})))
@@ -51,7 +54,10 @@ def test_the_files_are_verls(exported, monkeypatch):
     assert asyncio.iscoroutinefunction(module.compute_score)
     row = rows["train"][0]
     golds = {q.id: q for q in questions}[row["extra_info"]["id"]]
-    def score(reply): return asyncio.run(module.compute_score("treekit/navigator", reply, list(golds.answers), row["extra_info"]))
+
+    def score(reply):
+        return asyncio.run(module.compute_score("treekit/navigator", reply, list(golds.answers), row["extra_info"]))
+
     assert score("no path at all") == 0.0
     assert 0.0 <= score(json.dumps([golds.question])) <= 1.0
     assert subprocess.run(["sh", "-n", str(folder / "launch.sh")]).returncode == 0
@@ -60,6 +66,7 @@ def test_the_files_are_verls(exported, monkeypatch):
 def test_a_base_model_gets_the_template_that_keeps_its_tokens(exported):
     from transformers import AutoTokenizer
     from treekit.training.sft import prompt_tokens
+
     yaml = pytest.importorskip("yaml")
     own, _, _, folder = exported
     said = yaml.safe_load((folder / "treekit_ppo.yaml").read_text())
@@ -68,7 +75,11 @@ def test_a_base_model_gets_the_template_that_keeps_its_tokens(exported):
     text = parquet.read_table(folder / "train.parquet").to_pylist()[0]["prompt"]
     shown = tokenizer.apply_chat_template(text, chat_template=template, tokenize=False, add_generation_prompt=True)
     assert tokenizer(shown, add_special_tokens=False).input_ids == prompt_tokens(tokenizer, text[0]["content"])
-    assert said["algorithm"]["lam"] == 1.0 and said["trainer"]["total_epochs"] == 2 and said["defaults"] == ["ppo_trainer", "_self_"]
+    assert (
+        said["algorithm"]["lam"] == 1.0
+        and said["trainer"]["total_epochs"] == 2
+        and said["defaults"] == ["ppo_trainer", "_self_"]
+    )
 
 
 def test_verls_own_classes_read_them(exported):
@@ -77,15 +88,27 @@ def test_verls_own_classes_read_them(exported):
     hydra = pytest.importorskip("hydra")
     own, _, counts, folder = exported
     with hydra.initialize_config_dir(str(folder), version_base=None):
-        config = hydra.compose("treekit_ppo", [f"data.train_files={folder}/train.parquet", f"data.val_files={folder}/val.parquet",
-                                               f"reward.custom_reward_function.path={folder}/treekit_reward.py"])
+        config = hydra.compose(
+            "treekit_ppo",
+            [
+                f"data.train_files={folder}/train.parquet",
+                f"data.val_files={folder}/val.parquet",
+                f"reward.custom_reward_function.path={folder}/treekit_reward.py",
+            ],
+        )
     assert config.algorithm.lam == 1.0 and config.critic.model.path == str(own.folder / "sft" / "model")
     assert config.actor_rollout_ref.actor.loss_agg_mode == "token-mean"  # verl's own are there
     from transformers import AutoTokenizer
     from verl.utils.dataset.rl_dataset import RLHFDataset
+
     tokenizer = AutoTokenizer.from_pretrained(own.folder / "sft" / "model")
     tokenizer.chat_template = config.actor_rollout_ref.model.custom_chat_template
     data = RLHFDataset(f"{folder}/train.parquet", tokenizer, config.data, None)
-    assert len(data) == counts["train.parquet"] and data[0]["raw_prompt"][0]["content"] and data[0]["reward_model"]["style"] == "rule"
+    assert (
+        len(data) == counts["train.parquet"]
+        and data[0]["raw_prompt"][0]["content"]
+        and data[0]["reward_model"]["style"] == "rule"
+    )
     from verl.trainer.ppo.reward import get_custom_reward_fn
+
     assert get_custom_reward_fn(config) is not None

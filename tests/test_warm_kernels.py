@@ -1,4 +1,5 @@
 "Kernels forked from one process: what a notebook does to its own is unseen by the next, and nothing is left behind."
+
 import json, os, signal, subprocess, sys, textwrap, threading, time
 from pathlib import Path
 
@@ -21,7 +22,9 @@ def server():
 
 def notebook(folder, n, cell):
     "The task of a notebook of one cell, which is written."
-    nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
+    nb = nbformat.v4.new_notebook(
+        metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python"))
+    )
     nb.cells = [nbformat.v4.new_code_cell(cell)]
     nbformat.write(nb, folder / f"n{n}.ipynb")
     return Task(f"runs/n{n}", folder / f"n{n}.ipynb", {})
@@ -30,7 +33,8 @@ def notebook(folder, n, cell):
 class Notebooks:
     "Runs a cell in a notebook of its own."
 
-    def __init__(self, folder, server): self.folder, self.server, self.kernels, self.count = folder, server, [], 0
+    def __init__(self, folder, server):
+        self.folder, self.server, self.kernels, self.count = folder, server, [], 0
 
     def run(self, cell, server="its own"):
         "The task, and what the cell showed last."
@@ -43,7 +47,8 @@ class Notebooks:
 
 
 @pytest.fixture
-def notebooks(tmp_path, server): return Notebooks(tmp_path, server)
+def notebooks(tmp_path, server):
+    return Notebooks(tmp_path, server)
 
 
 LOOK = """
@@ -88,7 +93,9 @@ def test_chance_is_not_the_same_for_all(notebooks):
 
 
 def test_each_has_a_process_of_its_own_that_ends(notebooks):
-    (one, its), (other, also) = (json.loads(notebooks.run("import os; [os.getpid(), os.getppid()]")[1]) for _ in range(2))
+    (one, its), (other, also) = (
+        json.loads(notebooks.run("import os; [os.getpid(), os.getppid()]")[1]) for _ in range(2)
+    )
     assert one != other and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in (one, other))
     assert its == also == notebooks.server.process.pid  # forked, not started cold
 
@@ -98,26 +105,36 @@ def test_nothing_that_notebooks_import_starts_a_thread(tmp_path):
     "A server with a second thread doesn't fork: all kernels would start cold, slowly, and nobody would notice."
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import _server
+
     tasks = [Task(f"{r['paper']}/{r['artefact']}", r["notebook"], {}) for r in runnable(())]
     server = _server(tasks, 2, dict(os.environ), tmp_path)
     try:
         kernel = server.start(["-f", "nowhere"], dict(os.environ), str(tmp_path))
         assert kernel, (tmp_path / "kernels.log").read_text()
         kernel.kill()
-    finally: server.close()
+    finally:
+        server.close()
 
 
 def in_turn(folder, monkeypatch, cells, **given):
     "Run notebooks of one cell each, one at a time and in this order, each with two lines in a log; the tasks and the log's lines."
     from treekit.artefacts import reproduce
+
     monkeypatch.setattr(reproduce, "_server", lambda *_: ForkServer(["ipykernel.kernelapp"], dict(os.environ)))
     monkeypatch.setattr(reproduce, "_by_length", lambda tasks: tasks)
     log, tasks = folder / "log", []
-    def written(line): return f"with open({str(log)!r}, 'a') as f: f.write('{line}\\n')"
+
+    def written(line):
+        return f"with open({str(log)!r}, 'a') as f: f.write('{line}\\n')"
+
     for n, cell in enumerate(cells):
-        tasks.append(notebook(folder, n, "\n".join([written(f"begins {n}"), *cell[:-1], written(f"ends {n}"), cell[-1]])))
-    try: reproduce.run_tasks([tasks], folder / "kept", 1, "test", **given)
-    except KeyboardInterrupt: pass
+        tasks.append(
+            notebook(folder, n, "\n".join([written(f"begins {n}"), *cell[:-1], written(f"ends {n}"), cell[-1]]))
+        )
+    try:
+        reproduce.run_tasks([tasks], folder / "kept", 1, "test", **given)
+    except KeyboardInterrupt:
+        pass
     return tasks, log.read_text().splitlines()
 
 
@@ -129,7 +146,9 @@ def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkey
     tasks, lines = in_turn(tmp_path, monkeypatch, cells)
     ran = [int(line.removeprefix("begins ")) for line in lines[::2]]
     assert lines == [f"{what} {n}" for n in ran for what in ("begins", "ends")] and {0, 1, 2} <= {*ran}
-    assert [t.code for t in tasks[:3]] == [0, 0, 3] and all(t.code == 0 for t in tasks if t.name[-1] in "345" and t.began)
+    assert [t.code for t in tasks[:3]] == [0, 0, 3] and all(
+        t.code == 0 for t in tasks if t.name[-1] in "345" and t.began
+    )
     left = [t for t in tasks if not t.began]
     assert left and {(t.code, t.error) for t in left} == {(3, "not started: the budget was reached")}
 
@@ -138,11 +157,14 @@ def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkey
 def test_what_waits_for_its_turn_at_an_interrupt_has_no_outcome(tmp_path, monkeypatch):
     "Only the notebook that was interrupted has one."
     from treekit.artefacts import reproduce
+
     finished, interrupts = [], [KeyboardInterrupt]
+
     def notices(folder, heard):
         if (tmp_path / "log").exists() and interrupts:
             time.sleep(2)  # the next kernel has started meanwhile
             raise interrupts.pop()
+
     monkeypatch.setattr(reproduce, "show_notices", notices)
     tasks, lines = in_turn(tmp_path, monkeypatch, [["import time; time.sleep(60)", ""]] * 3, after=finished.append)
     assert len(lines) == 1 and [(t.code, t.error) for t in finished] == [(130, "interrupted")]
@@ -153,8 +175,12 @@ def test_an_interrupt_reaches_it(notebooks):
     fates = []
     thread = threading.Thread(target=lambda: fates.append(notebooks.run("import time\nprint('on'); time.sleep(60)")[0]))
     thread.start()
-    def runs(kernel): return getattr(kernel.km, "provisioner", None) and kernel.km.provisioner.process
-    while not (notebooks.kernels and runs(notebooks.kernels[-1])): time.sleep(0.05)
+
+    def runs(kernel):
+        return getattr(kernel.km, "provisioner", None) and kernel.km.provisioner.process
+
+    while not (notebooks.kernels and runs(notebooks.kernels[-1])):
+        time.sleep(0.05)
     time.sleep(2)
     while thread.is_alive():
         _interrupt(notebooks.kernels)
@@ -173,8 +199,10 @@ time.sleep(60)
 
 
 def gone(pid):
-    try: return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError: return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def test_the_server_ends_with_the_process_that_made_it(tmp_path):
@@ -182,48 +210,66 @@ def test_the_server_ends_with_the_process_that_made_it(tmp_path):
     ports = dict(shell_port=1, iopub_port=2, stdin_port=3, hb_port=4, control_port=5)
     given = dict(transport="ipc", ip=str(tmp_path / "kernel"), key="", signature_scheme="hmac-sha256", **ports)
     connection.write_text(json.dumps(given))
-    parent = subprocess.Popen([sys.executable, "-c", ALONE, str(connection)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ALONE, str(connection)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
     pids = json.loads(parent.stdout.readline())
     assert not any(map(gone, pids))
     parent.send_signal(signal.SIGKILL)
     parent.wait()
     until = time.monotonic() + 20
-    while not all(map(gone, pids)) and time.monotonic() < until: time.sleep(0.1)
+    while not all(map(gone, pids)) and time.monotonic() < until:
+        time.sleep(0.1)
     assert all(map(gone, pids))
 
 
 def test_a_server_with_a_second_thread_does_not_fork(tmp_path, notebooks):
     "It says so, and the kernel starts cold."
-    (tmp_path / "threaded.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n")
+    (tmp_path / "threaded.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    )
     env = os.environ | dict(PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     server = ForkServer(["threaded"], env, tmp_path / "log")
     try:
         assert server.start(["-f", "nowhere"], env, str(tmp_path)) is None
         assert "no fork beside other threads" in (tmp_path / "log").read_text()
         assert notebooks.run("1 + 1", server=server)[1] == "2"
-    finally: server.close()
+    finally:
+        server.close()
 
 
 def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
     server = ForkServer(["json"], dict(os.environ))
     server.process.kill()
-    try: assert notebooks.run("1 + 1", server=server)[1] == "2"
-    finally: server.close()
+    try:
+        assert notebooks.run("1 + 1", server=server)[1] == "2"
+    finally:
+        server.close()
 
 
 def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(tmp_path, monkeypatch, process_options):
     "With a thread for each core in each of two kernels, matrix products wait for each other; what the environment says stays."
     from treekit.artefacts import reproduce
+
     seen = []
-    monkeypatch.setattr(reproduce, "_watch", lambda tasks, kept, jobs, environment, *rest: seen.append(environment(tasks[0])))
+    monkeypatch.setattr(
+        reproduce, "_watch", lambda tasks, kept, jobs, environment, *rest: seen.append(environment(tasks[0]))
+    )
     monkeypatch.setattr(reproduce, "_page", lambda *_: None)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    for name in reproduce.PINNED: monkeypatch.delenv(name, raising=False)
-    def ran(**given): reproduce.reproduce_all(("treerare/figure1",), out=str(tmp_path / "out"), force=True, **given); return seen[-1]
+    for name in reproduce.PINNED:
+        monkeypatch.delenv(name, raising=False)
+
+    def ran(**given):
+        reproduce.reproduce_all(("treerare/figure1",), out=str(tmp_path / "out"), force=True, **given)
+        return seen[-1]
+
     assert reproduce.PINNED.items() <= ran().items()
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert ran()["OMP_NUM_THREADS"] == "3"
     monkeypatch.delenv("OMP_NUM_THREADS")
     process_options(cassette=tmp_path / "none.sqlite")  # a real profile asks for no key in a replay
-    assert ran(profile="openai", jobs=2)["OMP_NUM_THREADS"] == "4" and "OMP_NUM_THREADS" not in ran(profile="openai", jobs=1)
+    assert ran(profile="openai", jobs=2)["OMP_NUM_THREADS"] == "4" and "OMP_NUM_THREADS" not in ran(
+        profile="openai", jobs=1
+    )

@@ -1,4 +1,5 @@
 "The way in: what would stop a run is said at once, in one line, before anything is loaded."
+
 import json, os
 
 import pytest
@@ -12,7 +13,8 @@ from treekit.config import UsageError, load_profile
 @pytest.fixture
 def no_network(monkeypatch):
     monkeypatch.setattr(environment_check, "_unreached", lambda url: "no network")
-    for name in ("HF_HUB_OFFLINE", "OPENAI_API_KEY"): monkeypatch.delenv(name, raising=False)
+    for name in ("HF_HUB_OFFLINE", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def treekit(*words):
@@ -36,7 +38,8 @@ def test_the_hub_is_really_tried(no_network, monkeypatch):
     assert "can't be reached" in treekit("ask", "Who?", "--profile", "openai")[1]
     assert rows("--profile", "openai")["questions"]["works"] is False
     assert rows("--profile", "openai", "--data", "real")["questions"]["works"] is True
-    with pytest.raises(UsageError, match="--data DIR"): environment_check.need_hub(load_profile("openai"))
+    with pytest.raises(UsageError, match="--data DIR"):
+        environment_check.need_hub(load_profile("openai"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # everything is in the hub's cache
     environment_check.need_hub(load_profile("openai"))
 
@@ -44,7 +47,8 @@ def test_the_hub_is_really_tried(no_network, monkeypatch):
 def test_a_server_that_answers_is_reached(server):
     environment_check._unreached.cache_clear()
     assert environment_check.need_network(server.url, "this") == "127.0.0.1 answers"
-    with pytest.raises(UsageError, match="can't be reached"): environment_check.need_network("http://127.0.0.1:9", "this")
+    with pytest.raises(UsageError, match="can't be reached"):
+        environment_check.need_network("http://127.0.0.1:9", "this")
 
 
 def test_the_doctor_checks_what_a_run_would_use(server, no_network):
@@ -53,12 +57,25 @@ def test_the_doctor_checks_what_a_run_would_use(server, no_network):
     assert found["price"]["works"] is None and "o4-mini" in found["price"]["found"] and found["questions"]["works"]
     assert "bge-reranker" in found["reranker"]["found"] and found["reranker"]["works"] is False
     assert "reranker" not in rows("searchr", *words, "--set", "reranker=")
-    assert "log-probabilities" in rows("arise", *words) and "log-probabilities" not in rows("arise", *words, "--set", "scorer=guess")
+    assert "log-probabilities" in rows("arise", *words) and "log-probabilities" not in rows(
+        "arise", *words, "--set", "scorer=guess"
+    )
     assert rows(*words, "--set", "budget=3")["price"]["works"] is False
 
 
 def test_a_budget_without_a_price_is_said_before_the_run(server, no_network):
-    words = ("reproduce", "toq/table2", "--profile", "local", "--endpoint", server.url, "--model", "o4-mini", "--data", "real")
+    words = (
+        "reproduce",
+        "toq/table2",
+        "--profile",
+        "local",
+        "--endpoint",
+        server.url,
+        "--model",
+        "o4-mini",
+        "--data",
+        "real",
+    )
     code, out = treekit(*words, "--budget", "5")
     assert code == 2 and "--budget none" in out and server.count == 0
     assert "neither a number of dollars nor none" in treekit(*words, "--budget", "much")[1]
@@ -73,13 +90,18 @@ def test_the_advice_of_a_server_that_does_not_echo_is_taken(server, sets, fails)
     server.script(echo=False)
     profile = load_profile("vllm", endpoint=server.url, model="m", data="real")
     if fails:
-        with pytest.raises(UsageError, match="scorer=guess"): environment_check.preflight(profile, ["arise/table1"], (), sets)
-    else: environment_check.preflight(profile, ["arise/table1"], (), sets)
+        with pytest.raises(UsageError, match="scorer=guess"):
+            environment_check.preflight(profile, ["arise/table1"], (), sets)
+    else:
+        environment_check.preflight(profile, ["arise/table1"], (), sets)
 
 
 def test_what_is_missing_is_named_as_it_was_given(tmp_path):
-    for words in (("ask", "Who?", "--set", f"prompts={tmp_path}/sub/p.toml"), ("cassette", "replay", tmp_path / "sub/x.cassette"),
-                  ("reproduce", "toq/table2", "--set", f"prompts={tmp_path}/sub/p.toml", "--out", tmp_path / "out")):
+    for words in (
+        ("ask", "Who?", "--set", f"prompts={tmp_path}/sub/p.toml"),
+        ("cassette", "replay", tmp_path / "sub/x.cassette"),
+        ("reproduce", "toq/table2", "--set", f"prompts={tmp_path}/sub/p.toml", "--out", tmp_path / "out"),
+    ):
         code, out = treekit(*words)
         assert code == 2 and str(tmp_path / "sub") in out and len(out.splitlines()) == 1, out
 
@@ -87,24 +109,30 @@ def test_what_is_missing_is_named_as_it_was_given(tmp_path):
 def test_a_table_that_was_never_run_cannot_be_packed_and_says_so_at_once(tmp_path, monkeypatch):
     from treekit.experiments.run_records import save_run
     from treekit.store.run_store import Store
+
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     with Store(tmp_path / "store/local.sqlite") as store:
         save_run(store, {}, {}, load_profile("local"), [], about=dict(artefact="toq/table2"))
     code, out = treekit("cassette", "pack", tmp_path / "x.cassette", "toq/table3", "--profile", "local")
     assert code == 2 and "treekit reproduce toq/table3 --profile local" in out, out
-    assert "treerare has no saved run" in treekit("cassette", "pack", tmp_path / "x.cassette", "treerare", "--profile", "local")[1]
+    assert (
+        "treerare has no saved run"
+        in treekit("cassette", "pack", tmp_path / "x.cassette", "treerare", "--profile", "local")[1]
+    )
 
 
 def test_ask_names_the_prompts_that_were_reworded(tmp_path, monkeypatch):
     from treekit.cli.ask import reworded_prompts
     from treekit.papers.registry import method
-    (tmp_path / "p.toml").write_text('["treerare.answer"]\nsystem = "Be brief."\n["arise.answer"]\nsystem = "Be brief."\n')
+
+    (tmp_path / "p.toml").write_text(
+        '["treerare.answer"]\nsystem = "Be brief."\n["arise.answer"]\nsystem = "Be brief."\n'
+    )
     found = reworded_prompts(method("treerare"), load_profile("offline", prompts=str(tmp_path / "p.toml")))
     assert found == ("treerare.answer",)
 
 
-@pytest.mark.parametrize("artefact, setting", [
-    ("rdr2/seeds", "seeds=2.5"), ("searchr/table10", "latency=nan")])
+@pytest.mark.parametrize("artefact, setting", [("rdr2/seeds", "seeds=2.5"), ("searchr/table10", "latency=nan")])
 def test_a_parameter_that_is_no_number_stops_before_anything_runs(artefact, setting, tmp_path):
     code, out = treekit("reproduce", artefact, "--set", setting, "--out", tmp_path)
     name, _, value = setting.partition("=")
@@ -112,26 +140,40 @@ def test_a_parameter_that_is_no_number_stops_before_anything_runs(artefact, sett
     assert not any(tmp_path.iterdir())
 
 
-def hotpot(**fields): return dict(_id="1", question="Who?", answer="A", context=[["T", ["It is A."]]], supporting_facts=[["T", 0]]) | fields
+def hotpot(**fields):
+    return (
+        dict(_id="1", question="Who?", answer="A", context=[["T", ["It is A."]]], supporting_facts=[["T", 0]]) | fields
+    )
 
 
-def without(record, *fields): return {k: v for k, v in record.items() if k not in fields}
+def without(record, *fields):
+    return {k: v for k, v in record.items() if k not in fields}
 
 
-@pytest.mark.parametrize("files, works, found", [
-    (dict(hotpotqa=hotpot()), True, "hotpotqa (1)"),
-    (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, "hotpotqa (1)"),  # as in the test set
-    (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
-    (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, "hotpotqa (1)"),
-    (dict(hotpotqa=hotpot(), musique=dict(id="1", question="Who?", answers=[])), False, "musique.dev.jsonl, line 1"),
-    (dict(hotpotqa=os.mkdir), False, "expected a file hotpotqa.dev.jsonl"),
-    (dict(hotpotqa=os.mkfifo), False, "expected a file hotpotqa.dev.jsonl"),
-    ({}, False, "expected a file hotpotqa.dev.jsonl, or the data set's own, such as hotpot_dev_distractor_v1.json")])
+@pytest.mark.parametrize(
+    "files, works, found",
+    [
+        (dict(hotpotqa=hotpot()), True, "hotpotqa (1)"),
+        (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, "hotpotqa (1)"),  # as in the test set
+        (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
+        (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, "hotpotqa (1)"),
+        (
+            dict(hotpotqa=hotpot(), musique=dict(id="1", question="Who?", answers=[])),
+            False,
+            "musique.dev.jsonl, line 1",
+        ),
+        (dict(hotpotqa=os.mkdir), False, "expected a file hotpotqa.dev.jsonl"),
+        (dict(hotpotqa=os.mkfifo), False, "expected a file hotpotqa.dev.jsonl"),
+        ({}, False, "expected a file hotpotqa.dev.jsonl, or the data set's own, such as hotpot_dev_distractor_v1.json"),
+    ],
+)
 def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, works, found):
     for name, what in files.items():
         path = tmp_path / f"{name}.dev.jsonl"
-        if callable(what): what(path)
-        else: path.write_text(json.dumps(what) + "\n")
+        if callable(what):
+            what(path)
+        else:
+            path.write_text(json.dumps(what) + "\n")
     questions = rows("--data", str(tmp_path))["questions"]
     assert questions["works"] is works and found in questions["found"], questions
     code, out = treekit("ask", "Who?", "--data", str(tmp_path))
@@ -141,8 +183,22 @@ def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, w
 @pytest.mark.parametrize("fault", ["empty", "not json", "schema"])
 def test_ask_names_attempts_that_may_be_charged(server, fault):
     server.script(faults=[dict(kind=fault, times=2)])
-    code, out = treekit("ask", "Who wrote it?", "--method", "zero-shot", "--data", "synthetic", "--profile", "local",
-                        "--endpoint", server.url, "--model", "m", "--set", "retries=1")
+    code, out = treekit(
+        "ask",
+        "Who wrote it?",
+        "--method",
+        "zero-shot",
+        "--data",
+        "synthetic",
+        "--profile",
+        "local",
+        "--endpoint",
+        server.url,
+        "--model",
+        "m",
+        "--set",
+        "retries=1",
+    )
     assert code == 1 and "besides, 2 attempts without a usable reply, which the server may charge" in out, out
 
 
@@ -153,10 +209,14 @@ def test_an_unknown_setting_names_the_method_as_it_was_typed():
 def test_off_a_terminal_a_bar_is_lines(capsys):
     from tqdm import tqdm
     from treekit.experiments.progress import bar_stream
+
     with tqdm(total=3, desc="three", leave=False, mininterval=0, file=bar_stream()) as bar:
-        for _ in range(3): bar.update()
+        for _ in range(3):
+            bar.update()
     said = capsys.readouterr().err
-    assert "\r" not in said and len(said.splitlines()) >= 3 and all(line.startswith("three") for line in said.splitlines()), said
+    assert (
+        "\r" not in said and len(said.splitlines()) >= 3 and all(line.startswith("three") for line in said.splitlines())
+    ), said
 
 
 def test_the_weights_of_a_retriever_are_asked_for_before_the_model(server, no_network, monkeypatch, tmp_path):
@@ -166,7 +226,10 @@ def test_the_weights_of_a_retriever_are_asked_for_before_the_model(server, no_ne
     from treekit.core.types import Question
     from treekit.experiments.resources import method_with_examples
     from treekit.experiments.run import run
-    profile = load_profile("local", endpoint=server.url, model="m", data="synthetic", retriever="dense:no/such-encoder", budget="none")
+
+    profile = load_profile(
+        "local", endpoint=server.url, model="m", data="synthetic", retriever="dense:no/such-encoder", budget="none"
+    )
     with pytest.raises(UsageError, match="no/such-encoder.*neither a folder nor in the local cache"):
         asked = {"hotpotqa": [Question("1", "hotpotqa", "Who?", ("A",))]}
         run({"cot": method_with_examples("cot", "synthetic")[0]}, asked, profile, progress=False)
@@ -181,13 +244,20 @@ def test_ask_takes_a_folder_with_any_data_set(tmp_path, server):
 
 def test_the_doctor_names_weights_that_single_rows_need(server, no_network, monkeypatch, tmp_path):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    code, out = treekit("doctor", "treerare", "--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic")
-    assert "facebook-dpr-ctx_encoder-multiset-base is not here (for rows of treerare/table2, treerare/table4)" in out, out
+    code, out = treekit(
+        "doctor", "treerare", "--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic"
+    )
+    assert "facebook-dpr-ctx_encoder-multiset-base is not here (for rows of treerare/table2, treerare/table4)" in out, (
+        out
+    )
 
 
 @pytest.mark.parametrize("fault, works", [("", True), ("empty", False), ("not json", False), ("schema", False)])
 def test_the_doctor_asks_a_question_as_a_run_does(server, fault, works):
     "Through the run's client, prompt and parser; it shows the raw and the read reply, or the run's own error."
-    if fault: server.script(faults=[dict(kind=fault, times=9)])
-    found = rows("--profile", "local", "--model", "m", "--endpoint", server.url, "--set", "wiki=corpus", "--set", "retries=0")["reply"]
+    if fault:
+        server.script(faults=[dict(kind=fault, times=9)])
+    found = rows(
+        "--profile", "local", "--model", "m", "--endpoint", server.url, "--set", "wiki=corpus", "--set", "retries=0"
+    )["reply"]
     assert found["works"] is works and ("raw" in found["found"] and "read" in found["found"]) is works, found

@@ -1,4 +1,5 @@
 """data/kept: what a first run needn't make is what it would make"""
+
 import subprocess, sys
 
 import numpy as np, pytest
@@ -20,7 +21,7 @@ TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB)"
 def sample(passages, n):
     "Some passages from all over the wiki."
     whole = list(passages)
-    return whole[::len(whole) // n][:n]
+    return whole[:: len(whole) // n][:n]
 
 
 def test_all_passages_of_the_world_are_there():
@@ -37,7 +38,9 @@ def sentences(passages):
 
 def test_vectors_are_those_of_the_model():
     passages = sample(SyntheticWiki().passages(), 12)
-    asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(SyntheticWiki().dataset(name, 200), 10)]
+    asked = [
+        q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(SyntheticWiki().dataset(name, 200), 10)
+    ]
     texts = [*(p.contents for p in passages), *sentences(passages), *asked]
     model, made = Embedder(), dict(shipped_rows("vectors"))
     there = np.stack([np.frombuffer(made[vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
@@ -73,20 +76,28 @@ def test_nothing_of_real_questions_is_there():
     real = [q.question for name in REAL for q in BundledQuestions().questions(name)]
     assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
     model, vectors = Embedder().identity, dict(shipped_rows("vectors"))
-    assert not any(vector_key(model, t) in vectors for t in [*real,
-                                                             *(p.contents for name in REAL for p in BundledQuestions().passages(name))])
+    assert not any(
+        vector_key(model, t) in vectors
+        for t in [*real, *(p.contents for name in REAL for p in BundledQuestions().passages(name))]
+    )
 
 
 def test_a_vector_that_is_none_is_refused():
     for vector in ([1e5, 0.0], [float("nan"), 0.0]):
-        with pytest.raises(UsageError, match="is no vector"): vector_rows("a model", ["a text"], np.array([vector]))
+        with pytest.raises(UsageError, match="is no vector"):
+            vector_rows("a model", ["a text"], np.array([vector]))
 
 
 def test_processes_that_begin_together_find_it_all(tmp_path):
-    code = ("import sys; from pathlib import Path; from treekit.utils.sqlite_cache import cache_database\n"
-            f"with cache_database(Path(sys.argv[1]), {TABLE!r}, 'vectors', 'vectors') as db:"
-            " print(*db.execute('SELECT COUNT(*) FROM vectors').fetchone())")
-    some = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "db.sqlite")], stdout=subprocess.PIPE) for _ in range(4)]
+    code = (
+        "import sys; from pathlib import Path; from treekit.utils.sqlite_cache import cache_database\n"
+        f"with cache_database(Path(sys.argv[1]), {TABLE!r}, 'vectors', 'vectors') as db:"
+        " print(*db.execute('SELECT COUNT(*) FROM vectors').fetchone())"
+    )
+    some = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "db.sqlite")], stdout=subprocess.PIPE)
+        for _ in range(4)
+    ]
     assert {p.communicate()[0].decode().strip() for p in some} == {str(len(dict(shipped_rows("vectors"))))}
 
 
@@ -107,7 +118,8 @@ def test_a_kept_vector_is_the_same_when_it_is_made_and_when_it_is_read(tmp_path,
 @pytest.mark.parametrize("file", ["none", "torn", "mixed"])
 def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
     monkeypatch.setattr("treekit.utils.sqlite_cache.kit_path", lambda *parts: tmp_path / parts[-1])
-    if file == "torn": (tmp_path / "vectors.npz").write_bytes(b"PK\x03\x04 torn")
+    if file == "torn":
+        (tmp_path / "vectors.npz").write_bytes(b"PK\x03\x04 torn")
     if file == "mixed":
         write_arrays(tmp_path / "vectors.npz", pack_rows([(b"k" * 32, b"v")]) | dict(ends=np.array([1, 2])))
     with cache_database(tmp_path / "db.sqlite", TABLE, "vectors", "vectors") as db:
@@ -116,7 +128,8 @@ def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
 
 def test_a_database_that_is_there_stays_as_it_is(tmp_path):
     path = tmp_path / "db.sqlite"
-    with cache_database(path, TABLE, "vectors") as db: db.execute("INSERT INTO vectors VALUES (?,?)", (b"k", b"v"))
+    with cache_database(path, TABLE, "vectors") as db:
+        db.execute("INSERT INTO vectors VALUES (?,?)", (b"k", b"v"))
     close_connections()
     with cache_database(path, TABLE, "vectors", "vectors") as db:
         assert db.execute("SELECT * FROM vectors").fetchall() == [(b"k", b"v")]

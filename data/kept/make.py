@@ -11,6 +11,7 @@ in files of their own; so move `vectors_*.npz` away before it, or those that nob
 texts, the simulated model's words, the parser, the embedding model or one of their versions changes; until it is done, a first run makes
 what is lacking.
 """
+
 import json, sqlite3, sys, zlib
 from pathlib import Path
 
@@ -30,17 +31,20 @@ HERE, LOT, FILE = Path(__file__).parent, 128, 8000  # FILE: vectors, some six me
 def annotated(texts):
     "Text -> its trees and entities, in lots as a run makes them."
     annotator = StanzaAnnotator()
-    return {t: a for i in range(0, len(texts), LOT) for t, a in zip(texts[i:i + LOT], annotator(texts[i:i + LOT]))}
+    return {t: a for i in range(0, len(texts), LOT) for t, a in zip(texts[i : i + LOT], annotator(texts[i : i + LOT]))}
 
 
 def said(value):
     "All texts in a trace."
-    if isinstance(value, str): yield value
-    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else (): yield from said(below)
+    if isinstance(value, str):
+        yield value
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from said(below)
 
 
 def opened(file):
-    if not file.exists(): sys.exit(f"no file {file}: give the work folder (.treekit) of a whole default run")
+    if not file.exists():
+        sys.exit(f"no file {file}: give the work folder (.treekit) of a whole default run")
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
 
 
@@ -49,7 +53,7 @@ def of_run(folder):
     annotations = Annotations()
     with opened(folder / "store" / "offline.sqlite") as db:
         traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
-        texts = {t for trace, in traces for t in said(json.loads(zlib.decompress(trace)))}
+        texts = {t for (trace,) in traces for t in said(json.loads(zlib.decompress(trace)))}
     texts |= {q.question for name in ("musique", "hotpotqa", "2wiki") for q in SyntheticWiki().dataset(name, 200)}
     real = {q.question for name in REAL for q in BundledQuestions().questions(name)}
     texts -= real
@@ -57,8 +61,11 @@ def of_run(folder):
     with opened(folder / "entities" / "entities.sqlite") as db:
         entities = [row for row in db.execute("SELECT key, annotated FROM texts") if row[0] in wanted]
     with opened(folder / "parses" / "parses.sqlite") as db:
-        parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
-                  if json.loads(parse)[0] in texts]
+        parses = [
+            (bytes.fromhex(key), zlib.compress(parse.encode(), 9))
+            for key, parse in db.execute("SELECT key, parse FROM parses")
+            if json.loads(parse)[0] in texts
+        ]
     real |= {p.contents for name in REAL for p in BundledQuestions().passages(name)}
     left_out = {vector_key(Embedder().identity, t) for t in real}
     with opened(folder / "embeddings" / VECTOR_FILE) as db:
@@ -75,8 +82,11 @@ def written(name, rows):
 
 
 if __name__ == "__main__":
-    if instruction_set() != REFERENCE: sys.exit(f"the instruction set is {instruction_set()!r}, and must be {REFERENCE!r}: see above")
-    of_questions, parses, vectors = of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [], [])  # first: a wrong folder is known at once
+    if instruction_set() != REFERENCE:
+        sys.exit(f"the instruction set is {instruction_set()!r}, and must be {REFERENCE!r}: see above")
+    of_questions, parses, vectors = (
+        of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [], [])
+    )  # first: a wrong folder is known at once
     passages, embedder = list(SyntheticWiki().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
     written("entities", [*Annotations().rows(trees), *of_questions])
@@ -85,5 +95,7 @@ if __name__ == "__main__":
     made = dict(vector_rows(embedder.identity, texts, embedder(texts)))
     written("vectors", made.items())
     more = sorted((key, vector) for key, vector in vectors if key not in made)
-    for i in range(0, len(more), FILE): written(f"vectors_{i // FILE + 1}", more[i:i + FILE])
-    if parses: written("parses", parses)
+    for i in range(0, len(more), FILE):
+        written(f"vectors_{i // FILE + 1}", more[i : i + FILE])
+    if parses:
+        written("parses", parses)

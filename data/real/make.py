@@ -4,6 +4,7 @@ python data/real/make.py FOLDER [OUT]             the questions and passages; th
 python data/real/make.py FOLDER [OUT] --arrays    also the vectors of the questions and their own paragraphs: some five minutes
 python data/real/make.py FOLDER [OUT] --entities  also the index of the entities in MuSiQue's own paragraphs: some ten minutes
 """
+
 import json, lzma, re, sys
 from pathlib import Path
 
@@ -17,17 +18,23 @@ CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": 
 
 def with_articles(folder, out):
     "ASQA's questions that an article lists, and all articles."
-    with open(folder / "articles_ambigqa_wiki.jsonl", encoding="utf-8") as f: articles = [json.loads(line) for line in f]
+    with open(folder / "articles_ambigqa_wiki.jsonl", encoding="utf-8") as f:
+        articles = [json.loads(line) for line in f]
     listed = {i for a in articles for i in a.get("asqa_ids") or ()}
-    with open(folder / "asqa.dev.jsonl", encoding="utf-8") as f: records = [json.loads(line) for line in f]
+    with open(folder / "asqa.dev.jsonl", encoding="utf-8") as f:
+        records = [json.loads(line) for line in f]
     kept = ("id", "question", "answers", "qa_pairs", "long_answers")
     written(out / "asqa.dev.jsonl.xz", [{k: r[k] for k in kept} for r in records if r["id"] in listed])
-    written(out / "asqa_articles.jsonl.xz", [{k: a[k] for k in ("id", "title", "summary", "sections")} for a in articles])
+    written(
+        out / "asqa_articles.jsonl.xz", [{k: a[k] for k in ("id", "title", "summary", "sections")} for a in articles]
+    )
 
 
 class Asked:
     "A record of a question, with the id that its sample is drawn by."
-    def __init__(self, record): self.record, self.id = record, record["id"]
+
+    def __init__(self, record):
+        self.record, self.id = record, record["id"]
 
 
 def written(path, rows):
@@ -48,12 +55,18 @@ def corpus(folder, name):
 def question(record, place):
     "A question with the places of its paragraphs in the corpus, and where their sentences end."
     pool = record["paragraphs"]
-    kept = {k: record[k] for k in ("id", "question", "answers", "type", "hops", "supporting_facts", "evidences") if record.get(k)}
+    kept = {
+        k: record[k]
+        for k in ("id", "question", "answers", "type", "hops", "supporting_facts", "evidences")
+        if record.get(k)
+    }
     kept["pool"] = [place[p["id"]] for p in pool]
     kept["supporting"] = [place[p["id"]] for p in pool if p["is_supporting"]]
-    if any(p.get("sent_ends") for p in pool): kept["sent_ends"] = [p["sent_ends"] for p in pool]
+    if any(p.get("sent_ends") for p in pool):
+        kept["sent_ends"] = [p["sent_ends"] for p in pool]
     steps = record.get("decomposition") or []
-    if steps: kept["decomposition"] = [[s["question"], s["answer"], place[s["support_id"]]] for s in steps]
+    if steps:
+        kept["decomposition"] = [[s["question"], s["answer"], place[s["support_id"]]] for s in steps]
     return kept
 
 
@@ -61,8 +74,12 @@ def made(folder, out, name):
     "The two files of a set."
     ids, passages = corpus(folder, name)
     place = {key: n for n, key in enumerate(ids)}
-    with open(folder / f"{name}.dev.jsonl", encoding="utf-8") as f: records = [json.loads(line) for line in f]
-    def usable(r): return re.fullmatch(PUBLISHED_IDS[name], r["id"]) and all(p["id"] in place for p in r["paragraphs"])
+    with open(folder / f"{name}.dev.jsonl", encoding="utf-8") as f:
+        records = [json.loads(line) for line in f]
+
+    def usable(r):
+        return re.fullmatch(PUBLISHED_IDS[name], r["id"]) and all(p["id"] in place for p in r["paragraphs"])
+
     chosen = sample_rows([Asked(r) for r in records if usable(r)], N, 0)
     written(out / f"{name}.dev.jsonl.xz", [question(a.record, place) for a in chosen])
     written(out / f"{name}_corpus.jsonl.xz", passages)
@@ -72,14 +89,19 @@ def vectors(out):
     "The embeddings of the questions and their own paragraphs: a few minutes."
     from treekit.corpora.bundled_questions import REAL, embedded_texts
     from treekit.retrieval.dense import Embedder
+
     save_vectors(out, {name: Embedder()(embedded_texts(name)) for name in REAL})
 
 
 def save_vectors(out, made):
     "Each vector in steps of its largest number / 127: as whole numbers from -127 to 127."
     import numpy as np
+
     (out / "arrays").mkdir(exist_ok=True)
-    def steps(v): return np.round(127 * v / np.abs(v).max(axis=1, keepdims=True)).astype(np.int8)
+
+    def steps(v):
+        return np.round(127 * v / np.abs(v).max(axis=1, keepdims=True)).astype(np.int8)
+
     np.savez_compressed(out / "arrays" / "minilm.npz", **{name: steps(v) for name, v in made.items()})
 
 
@@ -88,8 +110,11 @@ def entities(out):
     from treekit.config import work_dir
     from treekit.corpora.bundled_questions import question_paragraphs
     from treekit.retrieval.informativeness import LITERAL, Informativeness, Extensions
-    for old in (out / "arrays").glob("*-*.npz"): old.unlink()
-    for steps in (Extensions.paper(), LITERAL, Extensions()): Informativeness(question_paragraphs("musique"), steps=steps).scores([("",)])
+
+    for old in (out / "arrays").glob("*-*.npz"):
+        old.unlink()
+    for steps in (Extensions.paper(), LITERAL, Extensions()):
+        Informativeness(question_paragraphs("musique"), steps=steps).scores([("",)])
     for file in sorted(work_dir("informativeness").glob(f"{question_paragraphs('musique').fingerprint}-*.npz")):
         compressed(file, out / "arrays" / file.name)
 
@@ -97,13 +122,18 @@ def entities(out):
 def compressed(file, to):
     "A file of arrays, smaller."
     import numpy as np
-    with np.load(file, allow_pickle=False) as found: np.savez_compressed(to, **found)
+
+    with np.load(file, allow_pickle=False) as found:
+        np.savez_compressed(to, **found)
 
 
 if __name__ == "__main__":
     places = [Path(a) for a in sys.argv[1:] if not a.startswith("--")]
     folder, out = places[0], places[1] if len(places) > 1 else Path(__file__).parent
-    for name in CORPORA: made(folder, out, name)
+    for name in CORPORA:
+        made(folder, out, name)
     with_articles(folder, out)
-    if "--arrays" in sys.argv: vectors(out)  # made from what lies in the kit's own data/real, as the next are
-    if "--entities" in sys.argv: entities(out)
+    if "--arrays" in sys.argv:
+        vectors(out)  # made from what lies in the kit's own data/real, as the next are
+    if "--entities" in sys.argv:
+        entities(out)

@@ -6,6 +6,7 @@
 DSPy reads its fields from the reply, which the simulated model doesn't write: take a real one. DSPy may hold libraries below the versions
 of constraints.txt: a separate environment is best.
 """
+
 import dspy
 
 from treekit.adapters.proxy import model_server

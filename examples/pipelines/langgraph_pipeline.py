@@ -1,8 +1,9 @@
 """A LangGraph graph beside the papers' methods. Its chat model is the run's, behind a local address.
 
-    pip install langgraph langchain-openai
-    treekit compare examples/pipelines/langgraph_pipeline.py:answer treerare --n 20
+pip install langgraph langchain-openai
+treekit compare examples/pipelines/langgraph_pipeline.py:answer treerare --n 20
 """
+
 from typing import TypedDict
 
 from langchain_openai import ChatOpenAI
@@ -27,7 +28,9 @@ def build(model, context):
         return {"draft": reply.content}
 
     async def check(state):
-        reply = await model.ainvoke(f"{state['passages']}\n\nSomebody said {state['draft']}.\nQuestion: {state['question']}")
+        reply = await model.ainvoke(
+            f"{state['passages']}\n\nSomebody said {state['draft']}.\nQuestion: {state['question']}"
+        )
         return {"answer": reply.content}
 
     graph = StateGraph(State)

@@ -1,8 +1,9 @@
 """A LlamaIndex query engine beside the papers' methods. Its LLM is the run's, behind a local address; its retriever asks the run's.
 
-    pip install llama-index-core llama-index-llms-openai-like
-    treekit compare examples/pipelines/llama_index_pipeline.py:answer treerare --n 20
+pip install llama-index-core llama-index-llms-openai-like
+treekit compare examples/pipelines/llama_index_pipeline.py:answer treerare --n 20
 """
+
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -21,7 +22,9 @@ class RunRetriever(BaseRetriever):
 
     async def _aretrieve(self, query_bundle):
         passages = await self.context.retrieve(query_bundle.query_str, k=5)
-        return [NodeWithScore(node=TextNode(text=p.stated, id_=p.id), score=1 / rank) for rank, p in enumerate(passages, 1)]
+        return [
+            NodeWithScore(node=TextNode(text=p.stated, id_=p.id), score=1 / rank) for rank, p in enumerate(passages, 1)
+        ]
 
 
 async def answer(question, context):

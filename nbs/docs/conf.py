@@ -1,4 +1,5 @@
 "Configuration of Sphinx: `make docs`. The sources are the notebooks and the Markdown of `nbs/`; nothing is executed."
+
 import json, posixpath, re
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +21,23 @@ language = "en"
 
 extensions = ["myst_nb", "sphinx_design"]
 # the modules that a reader of the papers opens; each of the others is explained in its notebook in the clone
-include_patterns = ["docs/**.md", "[0-9]*/index.ipynb", "10_scoring/*", "12_baselines/*", "17_papers/**", "assignments/*",
-                    "explore/*", "train/*", "reproduce/*/inconsistencies.ipynb"]
-exclude_patterns = ["**.ipynb_checkpoints", "assignments/class.ipynb", "assignments/teachers_guide.ipynb", "**/course.toml"]
+include_patterns = [
+    "docs/**.md",
+    "[0-9]*/index.ipynb",
+    "10_scoring/*",
+    "12_baselines/*",
+    "17_papers/**",
+    "assignments/*",
+    "explore/*",
+    "train/*",
+    "reproduce/*/inconsistencies.ipynb",
+]
+exclude_patterns = [
+    "**.ipynb_checkpoints",
+    "assignments/class.ipynb",
+    "assignments/teachers_guide.ipynb",
+    "**/course.toml",
+]
 nb_execution_mode = "off"  # committed outputs
 nb_render_markdown_format = "gfm"
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
@@ -44,21 +59,31 @@ html_math_renderer = "mathml"
 html_search_scorer = str(NBS / "docs" / "_static" / "scorer.js")
 html_show_sourcelink = html_copy_source = html_show_sphinx = False
 html_show_search_summary = False  # a summary is fetched, which a page from a disk must not do
-html_theme_options = dict(logo=dict(text="treekit"), navbar_align="left", navigation_with_keys=False, show_prev_next=False,
-                          show_toc_level=2, footer_start=["copyright"], footer_end=[],
-                          secondary_sidebar_items={"**": ["page-toc"], "docs/index": [], "search": []})
+html_theme_options = dict(
+    logo=dict(text="treekit"),
+    navbar_align="left",
+    navigation_with_keys=False,
+    show_prev_next=False,
+    show_toc_level=2,
+    footer_start=["copyright"],
+    footer_end=[],
+    secondary_sidebar_items={"**": ["page-toc"], "docs/index": [], "search": []},
+)
 html_sidebars = {"docs/index": []}
 
 
 def drawn(found):
     "Mermaid source as a drawing whose colours the style sheet sets."
     source = re.sub(r"</?[bi]>", "", found[1]).replace("<br>", "<br/>")
-    svg = re.sub(r"<style>.*?</style>| (?:style|fill|stroke|font-family)=\"[^\"]*\"", "", render_diagram(source), flags=re.S)
-    return f"```{{raw}} html\n<div class=\"diagram\" tabindex=\"0\">{svg}</div>\n```"
+    svg = re.sub(
+        r"<style>.*?</style>| (?:style|fill|stroke|font-family)=\"[^\"]*\"", "", render_diagram(source), flags=re.S
+    )
+    return f'```{{raw}} html\n<div class="diagram" tabindex="0">{svg}</div>\n```'
 
 
 def linked(text, place, docs):
     "Markdown whose relative links lead to pages; a link to a file that only the clone has becomes its text."
+
     def link(found):
         target, mark, anchor = found[3].partition("#")
         if re.match(r"\w+:", target) or not target:
@@ -71,6 +96,7 @@ def linked(text, place, docs):
             full = full if full in docs else f"docs/results/{paper[1]}"
         to = next((f"/{d}" for d in (full, f"{full}/index") if d in docs), "")
         return f"[{found[2]}]({to}.{'md' if to.startswith('/docs/') else 'ipynb'}{mark}{anchor})" if to else found[2]
+
     return re.sub(r"(!?)\[((?:`[^`]*`|[^\[\]`])*)\]\(([^()\s]+)\)", link, text)
 
 
@@ -92,7 +118,9 @@ def notebook(text, place, docs):
                 output.get("data", {}).pop("text/html", None)
         else:
             source = re.sub(r"```mermaid\n(.*?)```", drawn, linked(source, place, docs), flags=re.S)
-            paper = next((title for name, title in PAPERS.items() if f"_{name}/" in place or f"reproduce/{name}/" in place), "")
+            paper = next(
+                (title for name, title in PAPERS.items() if f"_{name}/" in place or f"reproduce/{name}/" in place), ""
+            )
             if first and paper and paper not in source.partition("\n")[0]:
                 source = source.replace("# ", f"# {paper}: ", 1)
             cell["source"] = source if first else re.sub(r"\A# ", "## ", source)
@@ -103,8 +131,10 @@ def notebook(text, place, docs):
 
 def results(paper):
     "Every table and figure of a paper."
-    parts = sorted({p.stem for p in (FIGURES / paper).glob("*") if p.suffix in (".md", ".png")},
-                   key=lambda stem: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", stem)])
+    parts = sorted(
+        {p.stem for p in (FIGURES / paper).glob("*") if p.suffix in (".md", ".png")},
+        key=lambda stem: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", stem)],
+    )
     for stem in parts:
         path = f"../../../figures/offline/{paper}/{stem}"
         if (FIGURES / paper / f"{stem}.md").exists():
@@ -118,6 +148,7 @@ def results(paper):
 
 def command_help(name):
     "Help of a command and of its subcommands, as a terminal prints it."
+
     def sections(command, words, above):
         context = click.Context(command, info_name=words[-1], parent=above, max_content_width=110, terminal_width=110)
         if above:
@@ -125,6 +156,7 @@ def command_help(name):
         for word in command.list_commands(context) if isinstance(command, click.Group) else ():
             if not (below := command.get_command(context, word)).hidden:
                 yield from sections(below, [*words, word], context)
+
     return "\n\n".join(sections(named(name), ["treekit"], None))
 
 
@@ -136,6 +168,7 @@ def named(name):
 def show_doc(name):
     "Signature and documentation of a name, as nbdev shows it in a notebook."
     from nbdev.showdoc import BasicMarkdownRenderer
+
     text = BasicMarkdownRenderer(named(name))._repr_markdown_()
     return f"({name.lower()})=\n##" + re.sub(r"\A.*?###", "", text, flags=re.S)
 
@@ -149,19 +182,24 @@ def read(app, docname, content):
     if (NBS / f"{docname}.ipynb").exists():
         content[0] = notebook(content[0], f"{docname}.ipynb", docs)
         return
+
     def made(found):
         done = GENERATORS[found[1]](found[2])
         return done if isinstance(done, str) else "\n\n".join(done)
+
     text = re.sub(r"^\{(\w+)\} (\S+)$", made, linked(content[0], f"{docname}.md", docs), flags=re.M)
     content[0] = re.sub(r"```mermaid\n(.*?)```", drawn, text, flags=re.S)
 
 
 def mathml(tag, display):
     "Writer of an equation as MathML, which needs no script from the network."
+
     def visit(writer, node):
         from docutils.nodes import SkipNode
-        writer.body.append(f"<{tag} class=\"math {display}\">{convert(node.astext(), display=display)}</{tag}>\n")
+
+        writer.body.append(f'<{tag} class="math {display}">{convert(node.astext(), display=display)}</{tag}>\n')
         raise SkipNode
+
     return visit, None
 
 

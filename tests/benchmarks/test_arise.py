@@ -27,35 +27,52 @@ LATENCY = 0.05
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(latency=LATENCY, reply="replies:reasoning", spread=True) as server: yield server
+    with Server(latency=LATENCY, reply="replies:reasoning", spread=True) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def questions():
     demo = root().parent / "shared/data/original/2wikimultihopqa_50.json"
-    if demo.is_file(): found = load("2wiki", demo, n=None)[:10]
-    else: found = [dataclasses.replace(q, paragraphs=tuple(load_pool())) for q in load("2wiki", "synthetic", n=10)]
+    if demo.is_file():
+        found = load("2wiki", demo, n=None)[:10]
+    else:
+        found = [dataclasses.replace(q, paragraphs=tuple(load_pool())) for q in load("2wiki", "synthetic", n=10)]
     BM25(found[0].paragraphs).search(["warm"], 2)
     return found
 
 
 def load_pool():
     from treekit.experiments.resources import load_corpus
+
     return load_corpus("2wiki", "synthetic")[:10]
 
 
 def went(server, method, questions, concurrency, store):
-    return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, search_scope="own",
-                 retriever="bm25s", temperature=0.7)
+    return timed(
+        server,
+        {"ARISE (ours)": method},
+        {"2wiki": questions},
+        concurrency,
+        store,
+        search_scope="own",
+        retriever="bm25s",
+        temperature=0.7,
+    )
 
 
 def trees(results):
-    return [[(n.id, n.parent, n.kind, n.text, {k: v for k, v in n.data.items()}, n.calls) for n in r.trace.nodes] for r in results.rows]
+    return [
+        [(n.id, n.parent, n.kind, n.text, {k: v for k, v in n.data.items()}, n.calls) for n in r.trace.nodes]
+        for r in results.rows
+    ]
 
 
 def test_one_question_against_one_call_at_a_time(server, questions, tmp_path):
     method, ratios = ARISE(iterations=30), []
-    slow, alone = went(server, dataclasses.replace(method, one_by_one=True), questions[:1], 1, Store(tmp_path / "slow.sqlite"))
+    slow, alone = went(
+        server, dataclasses.replace(method, one_by_one=True), questions[:1], 1, Store(tmp_path / "slow.sqlite")
+    )
     for i in range(3):
         fast, seconds = went(server, method, questions[:1], 32, Store(tmp_path / f"fast{i}.sqlite"))
         assert trees(fast) == trees(slow)
@@ -73,12 +90,15 @@ def test_one_question_against_one_call_at_a_time(server, questions, tmp_path):
 def test_ten_questions_at_limit_32(server, questions, tmp_path):
     method, ratios = ARISE(iterations=30), []
     for i in range(5):
-        if ratios and max(ratios) >= 10: break
+        if ratios and max(ratios) >= 10:
+            break
         server.reset(latency=LATENCY, reply="replies:reasoning", spread=True)
         results, seconds = went(server, method, questions, 32, Store(tmp_path / f"ten{i}.sqlite"))
         calls = server.count
         assert server.most_at_once <= 32
-        print(f"\n10 questions, limit 32: {calls} calls in {seconds:.2f} s, ratio {calls * LATENCY / seconds:.1f}", end="")
+        print(
+            f"\n10 questions, limit 32: {calls} calls in {seconds:.2f} s, ratio {calls * LATENCY / seconds:.1f}", end=""
+        )
         ratios.append(calls * LATENCY / seconds)
     enough(max(ratios), 10)
 
@@ -88,9 +108,12 @@ def test_several_leaves_in_flight(server, questions, tmp_path):
     method, few = ARISE(iterations=30), questions[:5]
     plain, seconds = went(server, method, few, 64, Store(tmp_path / "plain.sqlite"))
     wide, took = went(server, dataclasses.replace(method, in_flight=8), few, 64, Store(tmp_path / "wide.sqlite"))
-    same = sum(a.trace.nodes[-1].data["state"] == b.trace.nodes[-1].data["state"] for a, b in zip(plain.rows, wide.rows))
+    same = sum(
+        a.trace.nodes[-1].data["state"] == b.trace.nodes[-1].data["state"] for a, b in zip(plain.rows, wide.rows)
+    )
     path, calls = (
-        [sum(getattr(r.usage, k) for r in results.rows) / len(few) for results in (wide, plain)] for k in ("critical_path", "calls")
+        [sum(getattr(r.usage, k) for r in results.rows) / len(few) for results in (wide, plain)]
+        for k in ("critical_path", "calls")
     )
     print(
         f"\n8 leaves in flight against 1: {took:.2f} s and {seconds:.2f} s, critical path {path[0]:.1f} and {path[1]:.1f}, calls "
@@ -136,10 +159,11 @@ print(p.usage.calls, p.trace.nodes[0].data["visits"], len(p.trace.nodes), best *
 
 
 def test_200_iterations_take_little(tmp_path):
-    ("A full tree of depth 4 and width 5, through a store in memory, with a model that answers at once: milliseconds of processor time a "
-     "call, megabytes in all.")
+    "A full tree of depth 4 and width 5, through a store in memory, with a model that answers at once: milliseconds of processor time a call, megabytes in all."
     done = subprocess.run(
-        [sys.executable, "-c", OWN.format(tests=str(Path(__file__).resolve().parents[1]))], capture_output=True, text=True
+        [sys.executable, "-c", OWN.format(tests=str(Path(__file__).resolve().parents[1]))],
+        capture_output=True,
+        text=True,
     )
     assert not done.returncode, done.stderr[-2000:]
     calls, visits, nodes, milliseconds, alone, megabytes = map(float, done.stdout.split())

@@ -1,4 +1,5 @@
 "What bridging costs: seconds per corpus, milliseconds per query. Processor time, so that a busy machine says the same."
+
 import time
 
 from treekit.retrieval.bm25 import BM25
@@ -8,7 +9,10 @@ from treekit.experiments.resources import load, load_corpus
 
 def test_seconds_per_corpus_and_milliseconds_per_query(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    passages, questions = load_corpus("musique", "synthetic:2000"), [q.question for q in load("musique", "synthetic:2000", n=100)]
+    passages, questions = (
+        load_corpus("musique", "synthetic:2000"),
+        [q.question for q in load("musique", "synthetic:2000", n=100)],
+    )
 
     def seconds(f):
         start = time.process_time()

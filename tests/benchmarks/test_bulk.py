@@ -8,6 +8,7 @@ than two workers' work: four are there to show that they do no harm. Where a mac
 time says little: `computed` is the processor's time
 that the workers took for the same rows, against the plain loop's; it tells what the sharing out itself costs.
 """
+
 import json, os, subprocess, sys, time
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,8 +31,10 @@ ENGINES = [("plain", None), ("ray", 1), ("ray", 2), ("ray", 4)]
 def cluster():
     "Ray with four workers' cores, started once: its address."
     from treekit.bulk.ray_engine import _start
+
     folder = _start(4, {})
     import ray
+
     yield ray.get_runtime_context().gcs_address
     ray.shutdown()
     folder.cleanup()
@@ -46,8 +49,13 @@ def treekit(*words, home, seconds=1500):
     "A command; what it printed, and how long it took."
     began = time.monotonic()
     env = dict(os.environ, TREEKIT_HOME=str(home))
-    done = subprocess.run([sys.executable, "-c", "from treekit.cli.main import main; main()", *map(str, words)], env=env, text=True,
-                          capture_output=True, timeout=seconds)
+    done = subprocess.run(
+        [sys.executable, "-c", "from treekit.cli.main import main; main()", *map(str, words)],
+        env=env,
+        text=True,
+        capture_output=True,
+        timeout=seconds,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout, time.monotonic() - began
 
@@ -56,27 +64,45 @@ def treekit(*words, home, seconds=1500):
 def inputs(tmp_path_factory):
     "Passages, articles and pairs of the made wiki, each with three bad rows; a tiny judge with random weights."
     from treekit.experiments.resources import load_corpus
+
     folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "synthetic")
     bad = ["no json", '{"title": "only"}', '{"text": 7}']
+
     def write(name, rows):
         lines = [json.dumps(r) for r in rows]
-        for at, line in zip((0, len(lines) // 2, len(lines)), bad): lines.insert(at, line)
+        for at, line in zip((0, len(lines) // 2, len(lines)), bad):
+            lines.insert(at, line)
         (folder / name).write_text("".join(f"{line}\n" for line in lines))
         return folder / name
+
     passages = [vars(p) for p in wiki]
-    def some(n): return [passages[i % len(passages)] | dict(id=str(i)) for i in range(int(n * SIZE))]
+
+    def some(n):
+        return [passages[i % len(passages)] | dict(id=str(i)) for i in range(int(n * SIZE))]
+
     pairs = [dict(id=p["id"], premise=p["text"], claim=q["text"][:80]) for p, q in zip(some(6000), some(6001)[1:])]
-    articles = [dict(id=str(i), title=f"{p['title']} {i}", text="\n".join(q["text"] for q in passages[i % 5000:][:20]))
-                for i, p in enumerate(some(4000))]
+    articles = [
+        dict(id=str(i), title=f"{p['title']} {i}", text="\n".join(q["text"] for q in passages[i % 5000 :][:20]))
+        for i, p in enumerate(some(4000))
+    ]
     tiny_judge(folder / "judge", d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4)
-    return dict(parse=write("parse.jsonl", some(2000)), embed=write("embed.jsonl", some(2000)), judge=write("judge.jsonl", pairs),
-                articles=write("articles.jsonl", articles), model=folder / "judge", home=folder / "home")
+    return dict(
+        parse=write("parse.jsonl", some(2000)),
+        embed=write("embed.jsonl", some(2000)),
+        judge=write("judge.jsonl", pairs),
+        articles=write("articles.jsonl", articles),
+        model=folder / "judge",
+        home=folder / "home",
+    )
 
 
 def words_of(job, inputs):
     "The command of a job, but for where it goes and who does it."
-    return dict(parse=["parse", inputs["parse"]], embed=["embed", inputs["embed"]],
-                judge=["judge", inputs["judge"], "--set", f"model={inputs['model']}"])[job]
+    return dict(
+        parse=["parse", inputs["parse"]],
+        embed=["embed", inputs["embed"]],
+        judge=["judge", inputs["judge"], "--set", f"model={inputs['model']}"],
+    )[job]
 
 
 def shown(job, rows):
@@ -103,14 +129,25 @@ def test_one_two_four_workers_against_the_plain_loop(tmp_path, inputs, cluster, 
         first = min(e["at"] - e["seconds"] for e in events if e["event"] == "written")
         wall = at["written"][-1] - first
         assert told["bad"] == 3 and len(at["written"]) == told["parts"]
-        rows.append(dict(engine=engine, workers=workers or 1, wall=wall, start=took - wall, driver=events[-1]["driver"],
-                         worker=events[-1]["worker"], computed=sum(e["computed"] for e in events if e["event"] == "written")))
+        rows.append(
+            dict(
+                engine=engine,
+                workers=workers or 1,
+                wall=wall,
+                start=took - wall,
+                driver=events[-1]["driver"],
+                worker=events[-1]["worker"],
+                computed=sum(e["computed"] for e in events if e["event"] == "written"),
+            )
+        )
         whole = whole or content(out)
         assert content(out) == whole, f"{engine} with {workers} workers gives other bytes"
     shown(job, rows)
     computed = {r["workers"]: r["computed"] for r in rows[1:]}
     if SIZE >= 1:  # of a small job the loading of the model, once a worker, is the larger part
-        assert computed[2] < 1.5 * rows[0]["computed"], "two workers computed much more than the plain loop for the same rows"
+        assert computed[2] < 1.5 * rows[0]["computed"], (
+            "two workers computed much more than the plain loop for the same rows"
+        )
 
 
 def test_trees_and_chunks(tmp_path, inputs, cluster):
@@ -121,7 +158,9 @@ def test_trees_and_chunks(tmp_path, inputs, cluster):
         words = inputs["articles"], store, *engine_words(engine, workers, cluster)
         said, took[engine, workers] = treekit("corpus", "trees", *words, home=inputs["home"])
         counts = {what: int(n.replace(",", "")) for n, what in (line.split(maxsplit=1) for line in said.splitlines())}
-        assert counts["documents"] == int(4000 * SIZE) and sum(n for k, n in counts.items() if k != "documents") == 3, counts
+        assert counts["documents"] == int(4000 * SIZE) and sum(n for k, n in counts.items() if k != "documents") == 3, (
+            counts
+        )
         stores[engine, workers] = store.read_bytes()
     assert len(set(stores.values())) == 1
     print("\ntrees: " + ", ".join(f"{e} {w or 1}: {s:.1f} s in all" for (e, w), s in took.items()))
@@ -137,25 +176,38 @@ def test_trees_and_chunks(tmp_path, inputs, cluster):
 def test_kills_on_the_way(tmp_path, inputs):
     "SIGKILL of a worker, then of the driver, and again: the plain loop's bytes, no partition twice, and the lost ones counted."
     import psutil, signal
+
     treekit("bulk", *words_of("parse", inputs), "--out", plain := tmp_path / "plain", home=inputs["home"])
     out, kills = tmp_path / "out", dict(worker=0, driver=0)
     words = [str(w) for w in ("bulk", *words_of("parse", inputs), "--out", out, "--engine", "ray", "--workers", 2)]
-    def written(): return [e for e in journal(out) if e["event"] == "written"]
+
+    def written():
+        return [e for e in journal(out) if e["event"] == "written"]
+
     for round in range(20):
-        driver = subprocess.Popen([sys.executable, "-c", "from treekit.cli.main import main; main()", *words], stderr=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, env=dict(os.environ, TREEKIT_HOME=str(inputs["home"])))
+        driver = subprocess.Popen(
+            [sys.executable, "-c", "from treekit.cli.main import main; main()", *words],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=dict(os.environ, TREEKIT_HOME=str(inputs["home"])),
+        )
         before = len(written())
-        while driver.poll() is None and len(written()) < before + 4: time.sleep(0.1)
+        while driver.poll() is None and len(written()) < before + 4:
+            time.sleep(0.1)
         if driver.poll() is None and len(written()) > before:
             os.kill(written()[-1]["process"], signal.SIGKILL)
             kills["worker"] += 1
-        while driver.poll() is None and len(written()) < before + 8: time.sleep(0.1)
-        if driver.poll() is not None: break
+        while driver.poll() is None and len(written()) < before + 8:
+            time.sleep(0.1)
+        if driver.poll() is not None:
+            break
         below = psutil.Process(driver.pid).children(recursive=True)
         driver.kill()
         driver.wait()
         kills["driver"] += 1
-        assert not psutil.wait_procs(below, timeout=150)[1], "processes outlive their driver"  # two of Ray's own wait a minute
+        assert not psutil.wait_procs(below, timeout=150)[1], (
+            "processes outlive their driver"
+        )  # two of Ray's own wait a minute
     assert driver.returncode == 0, driver.stderr.read().decode()[-2000:]
     assert content(out) == content(plain)
     parts = [e["part"] for e in written()]
@@ -167,7 +219,10 @@ def test_a_row_that_kills(tmp_path, monkeypatch):
     "It is found among a hundred, and counted; nobody else's row is lost."
     from bulk_jobs import Squares, source_file
     from treekit.bulk.run import bulk
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]))
+
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")])
+    )
     file = source_file(tmp_path / "n.jsonl", [*range(60), 666, *range(60, 99)])
     done = bulk(Squares(), file, out := tmp_path / "out", "ray", 2, rows=50)
     assert (done.summary["rows"], done.summary["bad"]) == (100, 1) and [r["n"] for r in results(out)] == list(range(99))

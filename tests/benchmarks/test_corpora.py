@@ -21,15 +21,24 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import corpus_worker as worker
 
 pytestmark = pytest.mark.slow
-PASSAGES, KIND, QUESTIONS = int(os.environ.get("TREEKIT_PASSAGES", 1_000_000)), os.environ.get("TREEKIT_INDEX", "ivfsq"), 500
+PASSAGES, KIND, QUESTIONS = (
+    int(os.environ.get("TREEKIT_PASSAGES", 1_000_000)),
+    os.environ.get("TREEKIT_INDEX", "ivfsq"),
+    500,
+)
 CORES = sorted(os.sched_getaffinity(0))[:2] if hasattr(os, "sched_getaffinity") else []
 
 
 def process(*words):
     "A worker on two cores."
+
     def two():
-        if CORES: os.sched_setaffinity(0, CORES)
-    return subprocess.Popen([sys.executable, worker.__file__, *map(str, words)], stdout=subprocess.PIPE, text=True, preexec_fn=two)
+        if CORES:
+            os.sched_setaffinity(0, CORES)
+
+    return subprocess.Popen(
+        [sys.executable, worker.__file__, *map(str, words)], stdout=subprocess.PIPE, text=True, preexec_fn=two
+    )
 
 
 def said(started):
@@ -43,7 +52,8 @@ def highest(started):
     try:
         told = Path(f"/proc/{started.pid}/status").read_text().splitlines()
         return next(int(s.split()[1]) / 1024 for s in told if s.startswith("VmHWM"))
-    except (OSError, StopIteration): return 0.0
+    except (OSError, StopIteration):
+        return 0.0
 
 
 def kill_when(folder, there, patience=3600):
@@ -53,7 +63,8 @@ def kill_when(folder, there, patience=3600):
         most = max(most, highest(started))
         assert time.time() - began < patience
         time.sleep(0.01)
-    if started.poll() is not None: return None
+    if started.poll() is not None:
+        return None
     started.send_signal(signal.SIGKILL)
     started.communicate()
     return most
@@ -63,8 +74,13 @@ def test_a_million_passages(tmp_path):
     began, load = time.time(), os.getloadavg()[0]
     worker.write(tmp_path / "psgs.tsv", PASSAGES)
     dense, shards = tmp_path / "dense", -(-PASSAGES // 16_384)
-    def exists(*names): return lambda: any(any(dense.rglob(name)) for name in names)
-    def large(name, size): return lambda: sum(f.stat().st_size for f in tmp_path.glob(name)) > size
+
+    def exists(*names):
+        return lambda: any(any(dense.rglob(name)) for name in names)
+
+    def large(name, size):
+        return lambda: sum(f.stat().st_size for f in tmp_path.glob(name)) > size
+
     stages = {
         "import": large("*.passages*", 200 * PASSAGES),
         "first shards": exists(f"{shards // 4:05d}.npy"),
@@ -77,10 +93,13 @@ def test_a_million_passages(tmp_path):
     memory = {}
     for stage, there in stages.items():
         most = kill_when(tmp_path, there)
-        if most is not None: memory[stage] = most
+        if most is not None:
+            memory[stage] = most
     built = said(process("build", tmp_path, KIND))
-    print(f"\n{PASSAGES:,} passages, {KIND}: killed {len(memory)} times ({', '.join(memory)}), whole after {time.time() - began:.0f} s; "
-          f"most memory {max([*memory.values(), built['memory']]):.0f} MB; load {load:.1f} to {os.getloadavg()[0]:.1f}")
+    print(
+        f"\n{PASSAGES:,} passages, {KIND}: killed {len(memory)} times ({', '.join(memory)}), whole after {time.time() - began:.0f} s; "
+        f"most memory {max([*memory.values(), built['memory']]):.0f} MB; load {load:.1f} to {os.getloadavg()[0]:.1f}"
+    )
     assert len(memory) >= 5 and built["passages"] == PASSAGES
     assert max([*memory.values(), built["memory"]]) <= 2000
 
@@ -89,10 +108,22 @@ def test_a_million_passages(tmp_path):
     recall = sum(len(set(a) & set(b)) for a, b in zip(found["found"], truth)) / QUESTIONS / 10
     times, of_processor = sorted(found["milliseconds"]), sorted(found["processor"])
     within = sum(t < 50 for t in times) / QUESTIONS
-    print(f"similarity of a question to the best passage {scores[:, 0].mean():.2f}, to the tenth {scores[:, 9].mean():.2f}")
-    print(f"recall@10 {recall:.3f} of exact; median {times[QUESTIONS // 2]:.1f} ms, 99 of 100 within {times[QUESTIONS * 99 // 100]:.1f} ms "
-          f"({of_processor[QUESTIONS * 99 // 100]:.1f} ms of processor time); {100 * within:.1f} of 100 under 50 ms; "
-          f"most memory {found['memory']:.0f} MB; load {os.getloadavg()[0]:.1f}")
-    print("on disk: " + ", ".join(f"{name} {sum(f.stat().st_size for f in place.glob('*')) / 1e6:,.0f} MB" for name, place in (
-        ("vectors", dense / "vectors"), ("index", next(p for p in dense.iterdir() if p.name != "vectors")))))
+    print(
+        f"similarity of a question to the best passage {scores[:, 0].mean():.2f}, to the tenth {scores[:, 9].mean():.2f}"
+    )
+    print(
+        f"recall@10 {recall:.3f} of exact; median {times[QUESTIONS // 2]:.1f} ms, 99 of 100 within {times[QUESTIONS * 99 // 100]:.1f} ms "
+        f"({of_processor[QUESTIONS * 99 // 100]:.1f} ms of processor time); {100 * within:.1f} of 100 under 50 ms; "
+        f"most memory {found['memory']:.0f} MB; load {os.getloadavg()[0]:.1f}"
+    )
+    print(
+        "on disk: "
+        + ", ".join(
+            f"{name} {sum(f.stat().st_size for f in place.glob('*')) / 1e6:,.0f} MB"
+            for name, place in (
+                ("vectors", dense / "vectors"),
+                ("index", next(p for p in dense.iterdir() if p.name != "vectors")),
+            )
+        )
+    )
     assert recall >= 0.95 and within >= 0.99 and found["memory"] <= 2000

@@ -7,6 +7,7 @@ says how much memory it has had at most. Calls, trees and rows of tables are wri
 intervals are drawn in blocks. What is left to grow is the run's own list of questions and answers: 4 kB an answer at most, here 3,750 of
 them more, or 15 MB. Measured: 192 and 202 MB.
 """
+
 import json, subprocess, sys, time, zlib
 from pathlib import Path
 
@@ -33,18 +34,30 @@ print(json.dumps(dict(calls=counts["calls"], seconds=time.perf_counter() - began
 
 def made(path, questions, each=20):
     "A store with a run of `questions` × `each` calls, none like another."
-    asked, rows = [Question(f"q{i}", "films", f"Who filmed the film {i}?", ("Ada",), hops=i % 4) for i in range(questions)], []
+    asked, rows = (
+        [Question(f"q{i}", "films", f"Who filmed the film {i}?", ("Ada",), hops=i % 4) for i in range(questions)],
+        [],
+    )
     with Store(path) as store:
         for q in asked:
             trace, calls, requests = Trace(), [], []
             for j in range(each):
-                node, key = trace.add("step", f"step {j} of {q.id}", hits=[dict(id=f"p{j}", title=f"Page {j}", score=1.0)]), f"{q.id}-{j}"
+                node, key = (
+                    trace.add("step", f"step {j} of {q.id}", hits=[dict(id=f"p{j}", title=f"Page {j}", score=1.0)]),
+                    f"{q.id}-{j}",
+                )
                 node.calls.append(key)
-                said = dict(messages=[dict(role="user", content=f"{key} " + f"passage {j} of the long prompt. " * 90)], parameters={})
+                said = dict(
+                    messages=[dict(role="user", content=f"{key} " + f"passage {j} of the long prompt. " * 90)],
+                    parameters={},
+                )
                 calls.append((key, key, 0, json.dumps(dict(text=f"reply {key} " * 8)), 700, 20, 0.0001, 1e9))
                 requests.append((key, "m", "https://x", zlib.compress(json.dumps(said).encode(), 1)))
             record = Prediction("Ada", trace, Usage(calls=each)).to_json()
-            rest, packed = {k: v for k, v in record.items() if k != "trace"}, zlib.compress(json.dumps(record["trace"]).encode())
+            rest, packed = (
+                {k: v for k, v in record.items() if k != "trace"},
+                zlib.compress(json.dumps(record["trace"]).encode()),
+            )
             with store.transaction() as db:
                 db.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", calls)
                 db.executemany("INSERT INTO requests VALUES (?,?,?,?)", requests)
@@ -67,9 +80,14 @@ def test_a_run_of_a_hundred_thousand_calls_in_bounded_memory(tmp_path):
     store = made(tmp_path / "large.sqlite", 5_000)
     large = exported(store, tmp_path / "large")
     size = sum(f.stat().st_size for f in Path(tmp_path / "large").iterdir()) / 1e6
-    for one in (small, large): print(f"\n{one['calls']:,} calls: {one['mb']:.0f} MB at most, {one['seconds']:.1f} s", end="")
-    print(f"\nstore {store.stat().st_size / 1e6:.0f} MB, Parquet {size:.1f} MB; made and exported in {time.perf_counter() - began:.0f} s")
+    for one in (small, large):
+        print(f"\n{one['calls']:,} calls: {one['mb']:.0f} MB at most, {one['seconds']:.1f} s", end="")
+    print(
+        f"\nstore {store.stat().st_size / 1e6:.0f} MB, Parquet {size:.1f} MB; made and exported in {time.perf_counter() - began:.0f} s"
+    )
     grown = large["mb"] - small["mb"]
-    print(f"four times the calls: {large['mb'] / small['mb']:.2f} of the memory, {1000 * grown / 3_750:.1f} kB for each further answer")
+    print(
+        f"four times the calls: {large['mb'] / small['mb']:.2f} of the memory, {1000 * grown / 3_750:.1f} kB for each further answer"
+    )
     assert (small["calls"], large["calls"]) == (25_000, 100_000)
     assert grown < 15 and large["mb"] < 1.1 * small["mb"]

@@ -1,5 +1,4 @@
-("What quantitative retrieval costs: parses a second, once; seconds per index; milliseconds per query over 10,000 passages. Processor "
- "time, so that a busy machine says the same.")
+"What quantitative retrieval costs: parses a second, once; seconds per index; milliseconds per query over 10,000 passages. Processor time, so that a busy machine says the same."
 
 import time
 
@@ -10,6 +9,7 @@ from treekit.retrieval.informativeness import Informativeness, Extensions
 
 class Template(StanzaAnnotator):
     "Stanza for the first passages; the others get one of their trees, as far as it fits, since only the index's size matters."
+
     def __init__(self, n):
         super().__init__()
         self.left, self.known = n, []
@@ -30,7 +30,10 @@ def seconds(f):
 
 def test_ten_thousand_passages(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    passages, questions = load_corpus("musique", "synthetic:2600")[:10_000], [q.question for q in load("musique", "synthetic:2600", n=100)]
+    passages, questions = (
+        load_corpus("musique", "synthetic:2600")[:10_000],
+        [q.question for q in load("musique", "synthetic:2600", n=100)],
+    )
     assert len(passages) == 10_000
     kept = Annotations(Template(256))
     kept([annotated_text(p) for p in passages[:128]])  # loads the models

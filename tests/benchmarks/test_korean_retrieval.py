@@ -5,6 +5,7 @@
 On KorQuAD 1.0's dev file (961 passages, 5,774 questions; the gold passage is the one that a question was asked about), where it lies in
 ../shared/data/original, with both backends. Lucene's own Korean analyzer is Anserini's for the language "ko".
 """
+
 import json
 from pathlib import Path
 
@@ -37,10 +38,25 @@ def home(tmp_path_factory):
 def anserini_korean(passages, folder):
     "An index with Anserini's own analyzer for Korean, and its searcher."
     indexer = java_class("io.anserini.index.SimpleIndexer")(
-        ["-index", str(folder), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw", "-language", "ko"]
+        [
+            "-index",
+            str(folder),
+            "-input",
+            "",
+            "-collection",
+            "JsonCollection",
+            "-threads",
+            "1",
+            "-storeRaw",
+            "-language",
+            "ko",
+        ]
     )
     indexer.addRawDocuments(
-        [json.dumps(dict(id=f"{i:09d}", contents=p.contents, passage=p.id, title=p.title, text=p.text)) for i, p in enumerate(passages)]
+        [
+            json.dumps(dict(id=f"{i:09d}", contents=p.contents, passage=p.id, title=p.title, text=p.text))
+            for i, p in enumerate(passages)
+        ]
     )
     indexer.close()
     return Lucene.prebuilt(str(folder), language="ko")
@@ -58,7 +74,9 @@ def test_recall_at_5(korquad, tmp_path):
     recall = {}
     for name, retriever in ways.items():
         found = [[h.passage.id for h in hits] for hits in retriever.search(texts, 5)]
-        recall[name] = {k: sum(recall_at(f, q.supporting, k) for f, q in zip(found, questions)) / len(questions) for k in (1, 5)}
+        recall[name] = {
+            k: sum(recall_at(f, q.supporting, k) for f, q in zip(found, questions)) / len(questions) for k in (1, 5)
+        }
         print(f"\n{name:28} recall@1 {recall[name][1]:.2%}  recall@5 {recall[name][5]:.2%}", end="")
     print(f"\n{len(questions)} questions, {len(passages)} passages")
     for backend in ("bm25s", "Lucene"):

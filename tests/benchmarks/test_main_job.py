@@ -6,6 +6,7 @@
 a comment in `core/llm`, and another default in one paper's method.
 `ask`: first in an empty home, another question, the same again.
 """
+
 import json, os, re, shutil, subprocess, sys, time
 from pathlib import Path
 
@@ -22,7 +23,11 @@ def seconds(cwd, home, *words):
     env = os.environ | dict(TREEKIT_HOME=str(home), PYTHONPATH=str(cwd))
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", "from treekit.cli.main import main; main()", *words], cwd=cwd, env=env, capture_output=True, text=True
+        [sys.executable, "-c", "from treekit.cli.main import main; main()", *words],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     return time.perf_counter() - began, done.stdout
@@ -65,8 +70,11 @@ def test_unchanged_and_one_changed_sentence(clone, tmp_path):
     arise, said = seconds(clone, tmp_path, *words)
     again = [r["artefact"] for r in json.loads(said) if not r["unchanged"]]
     assert again and {name.partition("/")[0] for name in again} == {"arise"}
-    print(f"\nfull {full:.1f} s, unchanged {none:.1f} s, a sentence {one:.1f} s, a comment in core/llm {comment:.1f} s, "
-          f"a default of ARISE's {arise:.1f} s", end="")
+    print(
+        f"\nfull {full:.1f} s, unchanged {none:.1f} s, a sentence {one:.1f} s, a comment in core/llm {comment:.1f} s, "
+        f"a default of ARISE's {arise:.1f} s",
+        end="",
+    )
     enough(full / none, 15)
     enough(full / one, 4)
     enough(full / comment, 15)
@@ -75,7 +83,10 @@ def test_unchanged_and_one_changed_sentence(clone, tmp_path):
 def test_ask_first_another_and_the_same(tmp_path):
     first, _ = seconds(ROOT, tmp_path, "ask", "Who directed the film that is based on the novel Taphora?")
     other, _ = seconds(ROOT, tmp_path, "ask", "Where was the film that is based on the novel Taphora filmed?")
-    again, said = min(seconds(ROOT, tmp_path, "ask", "Where was the film that is based on the novel Taphora filmed?") for _ in range(3))
+    again, said = min(
+        seconds(ROOT, tmp_path, "ask", "Where was the film that is based on the novel Taphora filmed?")
+        for _ in range(3)
+    )
     assert "nothing was asked" in said
     print(f"\nfirst {first:.2f} s, another {other:.2f} s, the same {again:.2f} s", end="")
     enough(first / again, 5)

@@ -18,7 +18,9 @@ from treekit.training.models import tiny_model, tokenizer_of
 
 torch = pytest.importorskip("torch")
 
-WORDS = [a + b for a in "ka ro ti mu le sa ne vo".split() for b in "ban dor fel gis hun lam mor pet rak sil tov wen".split()]
+WORDS = [
+    a + b for a in "ka ro ti mu le sa ne vo".split() for b in "ban dor fel gis hun lam mor pet rak sil tov wen".split()
+]
 TOKENIZER = tokenizer_of([f"{a} of the {b} that {a} has" for a in WORDS for b in WORDS], 700)
 PROMPTS = [(str(n), " ".join(WORDS[(n * 7 + k) % len(WORDS)] for k in range(40))) for n in range(64)]
 RECIPE = PPO("full", lr=1e-3, rollouts=64, batch=32, passes=2, max_new=48)
@@ -32,7 +34,9 @@ def one_core():
     torch.set_num_threads(before)
 
 
-def model(): return tiny_model(TOKENIZER, width=128, layers=2, heads=4, inner=256)
+def model():
+    return tiny_model(TOKENIZER, width=128, layers=2, heads=4, inner=256)
+
 
 def best(work, n=3):
     took = []
@@ -66,7 +70,9 @@ def test_sampling_is_as_fast_as_the_librarys():
                 pad_token_id=0,
             )
         )
-    print(f"\n64 replies of 48 tokens: {ours:.2f} s ({64 * 48 / ours:,.0f} tokens a second), transformers' generate {theirs:.2f} s")
+    print(
+        f"\n64 replies of 48 tokens: {ours:.2f} s ({64 * 48 / ours:,.0f} tokens a second), transformers' generate {theirs:.2f} s"
+    )
     assert ours < 1.5 * theirs
 
 
@@ -82,7 +88,9 @@ def test_an_update():
 def test_the_prompts_logits_never_exist():
     "The output layer is asked about the policy's own tokens, a minibatch at a time."
     m, rows = model(), []
-    inner(m).get_output_embeddings().register_forward_hook(lambda layer, inputs, output: rows.append(output.shape[:-1].numel()))
+    inner(m).get_output_embeddings().register_forward_hook(
+        lambda layer, inputs, output: rows.append(output.shape[:-1].numel())
+    )
     _, log = ppo(m, TOKENIZER, PROMPTS, lambda p, r: [0.0] * len(r), replace(RECIPE, micro=8))
     own = log[0]["length"] * 64
     print(

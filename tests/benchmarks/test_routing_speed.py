@@ -28,11 +28,13 @@ LATENCY = 0.2
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(latency=LATENCY, reply="replies:routes") as server: yield server
+    with Server(latency=LATENCY, reply="replies:routes") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def questions(): return load("asqa", "synthetic", n=40)
+def questions():
+    return load("asqa", "synthetic", n=40)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,16 @@ def shelf():
 
 
 def went(server, questions, shelf, concurrency, store):
-    return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="synthetic", search_scope="documents")
+    return timed(
+        server,
+        METHODS,
+        dict(asqa=questions),
+        concurrency,
+        store,
+        dict(asqa=shelf),
+        data="synthetic",
+        search_scope="documents",
+    )
 
 
 def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path):
@@ -70,17 +81,28 @@ def test_forty_questions_at_limit_32(server, questions, shelf, tmp_path):
         assert server.most_at_once <= 32
         calls = sum(r.usage.calls - r.usage.hits for r in results.rows)
         ratios.append(calls * LATENCY / 32 / seconds)
-        print(f"\n40 questions, limit 32: {calls} calls in {seconds:.2f} s; calls × latency / limit is {ratios[-1]:.2f} of it", end="")
+        print(
+            f"\n40 questions, limit 32: {calls} calls in {seconds:.2f} s; calls × latency / limit is {ratios[-1]:.2f} of it",
+            end="",
+        )
     enough(max(ratios), 0.6)
 
 
 def test_what_the_kit_takes(questions, shelf):
-    ("Grouping, mapping by Levenshtein distance, subtrees, rules and the trace, with a model that answers at once: milliseconds of "
-     "processor time a question and a call.")
+    "Grouping, mapping by Levenshtein distance, subtrees, rules and the trace, with a model that answers at once: milliseconds of processor time a question and a call."
     documents = load_documents("asqa")
     from replies import routes
-    router, began, calls = Router(lambda d: routes(dict(messages=[dict(content=f"## Document\n{d}")]))), time.process_time(), 0
-    for q in questions: calls += asyncio.run(RDR2()(q, Context(router, shelf, documents=documents))).usage.calls
+
+    router, began, calls = (
+        Router(lambda d: routes(dict(messages=[dict(content=f"## Document\n{d}")]))),
+        time.process_time(),
+        0,
+    )
+    for q in questions:
+        calls += asyncio.run(RDR2()(q, Context(router, shelf, documents=documents))).usage.calls
     took = (time.process_time() - began) * 1000
-    print(f"\n{len(questions)} questions, {calls} calls: {took / len(questions):.1f} ms a question, {took / calls:.2f} ms a call", end="")
+    print(
+        f"\n{len(questions)} questions, {calls} calls: {took / len(questions):.1f} ms a question, {took / calls:.2f} ms a call",
+        end="",
+    )
     assert took / len(questions) < 200

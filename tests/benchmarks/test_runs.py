@@ -8,6 +8,7 @@ quarter of a second, once a process) are there beforehand, but for the last test
 loaded. With 100 ms each ratio is the best of five, since other work on the machine can only add to it. A second is long enough that it
 hardly does on a machine that has little else to do; $TREEKIT_LONG_LATENCY is another one.
 """
+
 import dataclasses, os, sys, time
 from pathlib import Path
 
@@ -29,7 +30,8 @@ LONG, NEAR = float(os.environ.get("TREEKIT_LONG_LATENCY", 1.0)), 1.05
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(latency=LATENCY, reply="replies:various") as server: yield server
+    with Server(latency=LATENCY, reply="replies:various") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +47,16 @@ def world(server):
     return profile, questions, LazyRetriever(lambda: index, "world", "the world")
 
 
-def best(measure, times=5): return min(measure(i) for i in range(times))
+def best(measure, times=5):
+    return min(measure(i) for i in range(times))
 
 
 def one_run(methods, questions, world, store):
     chat = chat_for(world[0])
     began = time.perf_counter()
-    results = run(methods, {"musique": questions}, world[0], corpora={"musique": world[2]}, store=store, chat=chat, progress=False)
+    results = run(
+        methods, {"musique": questions}, world[0], corpora={"musique": world[2]}, store=store, chat=chat, progress=False
+    )
     assert not results.failures, results.failures[0].error
     return results, time.perf_counter() - began
 
@@ -60,12 +65,17 @@ def test_a_question_takes_its_critical_path(server, world, tmp_path):
     "Alone, with as many calls at once as its tree allows."
     wide = (dataclasses.replace(world[0], concurrency=64), *world[1:])
     question = max(world[1], key=lambda q: len(q.question))
+
     def measure(i):
         results, seconds = one_run({"TreeRare (DT)": TreeRare()}, [question], wide, Store(tmp_path / f"one{i}.sqlite"))
         usage = results.rows[0].usage
         ratio = seconds / (usage.critical_path * LATENCY)
-        print(f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {seconds:.2f} s, ratio {ratio:.3f}", end="")
+        print(
+            f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {seconds:.2f} s, ratio {ratio:.3f}",
+            end="",
+        )
         return ratio
+
     assert best(measure) <= BOUND
 
 
@@ -78,9 +88,12 @@ def fifty(server, world, path, latency, method=TreeRare()):
     log = server.requests
     first, last = min(e["time"] for e in log), max(e["answered"] for e in log)
     ratio = seconds / (calls * latency / LIMIT)
-    print(f"\n50 questions, {latency:g} s a call, {calls} calls, limit {LIMIT}: {seconds:.2f} s, ratio {ratio:.3f} "
-          f"({(seconds - last + first) / seconds:.3f} of it before the first call and after the last); "
-          f"load {os.getloadavg()[0]:.1f}", end="")
+    print(
+        f"\n50 questions, {latency:g} s a call, {calls} calls, limit {LIMIT}: {seconds:.2f} s, ratio {ratio:.3f} "
+        f"({(seconds - last + first) / seconds:.3f} of it before the first call and after the last); "
+        f"load {os.getloadavg()[0]:.1f}",
+        end="",
+    )
     return results, calls, ratio
 
 
@@ -92,12 +105,14 @@ def test_fifty_questions_keep_the_limit_busy(server, world, tmp_path):
         assert server.count == calls and [r.record() for r in again.rows] == [r.record() for r in results.rows]
         print(f"; again: 0 calls, {seconds:.2f} s", end="")
         return ratio
+
     assert best(measure) <= BOUND
 
 
 def test_fifty_questions_that_were_never_parsed(server, world, tmp_path):
     "A long latency: start-up, the parser's models, the first parses and the tail of the last questions together are five per cent."
     import treekit.syntax.parser as syntax
+
     fifty(server, world, tmp_path / "warm.sqlite", LONG)
     syntax._models.cache_clear()
     with pytest.MonkeyPatch.context() as patch:

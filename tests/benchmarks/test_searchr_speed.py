@@ -29,7 +29,8 @@ WAVES = SearchR(order="waves")  # the default asks one sub-question after the ot
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(latency=LATENCY, reply="navigating:reply") as server: yield server
+    with Server(latency=LATENCY, reply="navigating:reply") as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +47,9 @@ def went(server, questions, concurrency, store):
 def test_a_question_takes_its_critical_path(server, name, tmp_path):
     ratios = []
     for i in range(3):
-        results, seconds = went(server, [Question("q", "d", EXAMPLES[name].question)], 32, Store(tmp_path / f"{i}.sqlite"))
+        results, seconds = went(
+            server, [Question("q", "d", EXAMPLES[name].question)], 32, Store(tmp_path / f"{i}.sqlite")
+        )
         usage = results.rows[0].usage
         ratios.append(usage.critical_path * LATENCY / seconds)
         print(
@@ -66,6 +69,9 @@ def test_four_questions_at_limit_2(server, tmp_path):
         calls = sum(r.usage.calls - r.usage.hits for r in results.rows)
         bound = max(calls * LATENCY / 2, max(r.usage.critical_path for r in results.rows) * LATENCY)
         ratios.append(bound / seconds)
-        print(f"\n4 questions, limit 2: {calls} calls need {bound:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}", end="")
+        print(
+            f"\n4 questions, limit 2: {calls} calls need {bound:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}",
+            end="",
+        )
         assert server.most_at_once <= 2
     enough(max(ratios), 0.8)  # at the end the longest question is alone

@@ -35,7 +35,9 @@ RULES = [
 ]
 METHODS = (
     {"NativeRAG": chainrag.METHODS["NativeRAG"]}
-    | {name: replace(chainrag.METHODS[name], reranker="") for name in ("ChainRAG (w/ cache)", "ChainRAG (w/o cache)")}  # no download
+    | {
+        name: replace(chainrag.METHODS[name], reranker="") for name in ("ChainRAG (w/ cache)", "ChainRAG (w/o cache)")
+    }  # no download
     | {"Ours": searchr.TABLE3["Ours"]}
     | search_r1.METHODS
 )
@@ -43,12 +45,19 @@ METHODS = (
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(latency=LATENCY, rules=RULES) as server: yield server
+    with Server(latency=LATENCY, rules=RULES) as server:
+        yield server
 
 
 def went(server, method, questions, store):
     return timed(
-        server, {"m": method}, {"musique": questions}, 32, store, {"musique": load_corpus("musique", "synthetic")[:1000]}, retriever="dense"
+        server,
+        {"m": method},
+        {"musique": questions},
+        32,
+        store,
+        {"musique": load_corpus("musique", "synthetic")[:1000]},
+        retriever="dense",
     )
 
 
@@ -58,11 +67,18 @@ def test_seconds_per_question(server, tmp_path, monkeypatch):
     questions = [Question(f"q{i}", "musique", f"Where was the author of Grey Harbour born? ({i})") for i in range(2)]
     for name, method in METHODS.items():
         _, first = went(server, method, questions[:1], Store())
-        if name == "ChainRAG (w/o cache)": seconds[name], usage = first, None
+        if name == "ChainRAG (w/o cache)":
+            seconds[name], usage = first, None
         else:
-            results, again = went(server, method, questions[1:2], Store())  # trees, vectors and graphs are there; no call is
+            results, again = went(
+                server, method, questions[1:2], Store()
+            )  # trees, vectors and graphs are there; no call is
             usage, seconds[name] = results.rows[0].usage, again
-        calls = f", {usage.calls} calls, {usage.critical_path} in a row: {usage.critical_path * LATENCY:.1f} s of it" if usage else ""
+        calls = (
+            f", {usage.calls} calls, {usage.critical_path} in a row: {usage.critical_path * LATENCY:.1f} s of it"
+            if usage
+            else ""
+        )
         print(
             f"\n{name}: the first question {first:.1f} s, another {seconds[name]:.2f} s{calls}; printed: {printed.get(name, 'nothing')}",
             end="",
@@ -76,7 +92,10 @@ def test_a_question_takes_its_critical_path(server, name, tmp_path):
     ratios = []
     for i in range(3):
         results, seconds = went(
-            server, METHODS[name], [Question("q", "musique", "Where was the author of Grey Harbour born?")], Store(tmp_path / f"{i}.sqlite")
+            server,
+            METHODS[name],
+            [Question("q", "musique", "Where was the author of Grey Harbour born?")],
+            Store(tmp_path / f"{i}.sqlite"),
         )
         usage = results.rows[0].usage
         ratios.append(usage.critical_path * LATENCY / (seconds if i else float("inf")))  # the first loads the models

@@ -28,7 +28,11 @@ def home(process_options, tmp_path):
 
 def differing(name, folder):
     "Files of the model that was trained here which are not the shipped ones; only the weights may be."
-    differ = [n for n, content in pretrained._files(name).items() if n.startswith("model/") and (folder / n).read_bytes() != content]
+    differ = [
+        n
+        for n, content in pretrained._files(name).items()
+        if n.startswith("model/") and (folder / n).read_bytes() != content
+    ]
     assert set(differ) <= {pretrained.WEIGHTS_FILE}
     return differ
 
@@ -36,8 +40,10 @@ def differing(name, folder):
 @pytest.mark.parametrize("row", [router.ROUTER, "enclose prompt, base, full, epoch 7.0"])
 def test_a_router(row):
     [made] = router.routers([(row, 0)])
-    if not differing(f"router/{row}/0", Path(made["folder"]).parent): return
-    with use_options(retrain=False): [shipped] = router.routers([(row, 0)])
+    if not differing(f"router/{row}/0", Path(made["folder"]).parent):
+        return
+    with use_options(retrain=False):
+        [shipped] = router.routers([(row, 0)])
     same = sum(a == b for a, b in zip(made["outputs"], shipped["outputs"], strict=True))
     assert same >= SAME_OUTPUTS * len(made["outputs"]), f"{same} of {len(made['outputs'])} outputs are the same"
 
@@ -45,8 +51,10 @@ def test_a_router(row):
 @pytest.mark.parametrize("stage", ["after SFT", "reward model", "after PPO"])
 def test_a_stage_of_the_navigator(stage):
     [made] = navigator.navigators([(stage, 0)])
-    if not differing(f"navigator/{stage}/0", Path(made["folder"]).parent): return
+    if not differing(f"navigator/{stage}/0", Path(made["folder"]).parent):
+        return
     own = stage if stage != "reward model" else "after SFT"  # whose drawn paths it values
     [here] = navigator.examined([(own, 0)])
-    with use_options(retrain=False): [shipped] = navigator.examined([(own, 0)])
+    with use_options(retrain=False):
+        [shipped] = navigator.examined([(own, 0)])
     assert here == pytest.approx(shipped, abs=POINTS), stage

@@ -25,12 +25,18 @@ LATENCY = 0.3
 
 @pytest.fixture(scope="module")
 def server():
-    with Server(latency=LATENCY, reply="planning:reply") as server: yield server
+    with Server(latency=LATENCY, reply="planning:reply") as server:
+        yield server
 
 
 def went(server, questions, concurrency, store):
     return timed(
-        server, {"ToQ (ours)": METHODS["ToQ (ours)"]}, {"d": questions}, concurrency, store, {"d": LazyRetriever(Shelf, "shelf", "a shelf")}
+        server,
+        {"ToQ (ours)": METHODS["ToQ (ours)"]},
+        {"d": questions},
+        concurrency,
+        store,
+        {"d": LazyRetriever(Shelf, "shelf", "a shelf")},
     )
 
 
@@ -38,7 +44,9 @@ def went(server, questions, concurrency, store):
 def test_a_question_takes_its_critical_path(server, kind, tmp_path):
     ratios = []
     for i in range(3):
-        results, seconds = went(server, [Question("q", "d", EXAMPLES[kind, "ko"].question)], 32, Store(tmp_path / f"{i}.sqlite"))
+        results, seconds = went(
+            server, [Question("q", "d", EXAMPLES[kind, "ko"].question)], 32, Store(tmp_path / f"{i}.sqlite")
+        )
         usage = results.rows[0].usage
         ratios.append(usage.critical_path * LATENCY / seconds)
         print(
@@ -57,6 +65,9 @@ def test_eight_questions_at_limit_4(server, tmp_path):
         calls = sum(r.usage.calls - r.usage.hits for r in results.rows)
         bound = max(calls * LATENCY / 4, max(r.usage.critical_path for r in results.rows) * LATENCY)
         ratios.append(bound / seconds)
-        print(f"\n8 questions, limit 4: {calls} calls need {bound:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}", end="")
+        print(
+            f"\n8 questions, limit 4: {calls} calls need {bound:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}",
+            end="",
+        )
         assert server.most_at_once <= 4
     enough(max(ratios), 0.8)  # at the end the longest question is alone

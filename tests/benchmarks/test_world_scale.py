@@ -1,4 +1,5 @@
 "100,000 articles of the fictional wiki, streamed on one core: seconds of processor time, and how little memory."
+
 import subprocess, sys
 
 CODE = """
@@ -13,6 +14,8 @@ print(n, time.process_time() - started, resource.getrusage(resource.RUSAGE_SELF)
 
 
 def test_a_hundred_thousand_articles():
-    n, seconds, megabytes, _ = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True).stdout.split()
+    n, seconds, megabytes, _ = subprocess.run(
+        [sys.executable, "-c", CODE], capture_output=True, text=True, check=True
+    ).stdout.split()
     print(f"\n{n} articles: {float(seconds):.1f} s of processor time, {float(megabytes):.0f} MB")
     assert int(n) == 100_000 and float(seconds) < 120 and float(megabytes) < 1000

@@ -1,4 +1,5 @@
 "ProbTree: a question becomes a tree, and every node of it takes the most confident of up to three answers, from the leaves to the root."
+
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +22,7 @@ RANGES = dict(top_k=(1, 100), sub_k=(0, 100), entity_k=(0, 100), max_questions=(
 @dataclass(frozen=True)
 class ProbTree:
     "Probabilistic tree-of-thought reasoning (Cao et al. 2023)."
+
     top_k: int = 5  # passages of a question
     sub_k: int = 3  # passages of each question below it, if there are any; the public code has none for HotpotQA
     entity_k: int = 0  # passages of each answer in a leaf's slots; the public code has 5 for HotpotQA
@@ -39,9 +41,13 @@ class ProbTree:
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "Understanding, then reasoning. Raises `UsageError` for an empty question, and what the model's client raises."
         root = await understand(self, plain_question(question), context)
-        try: await solve(self, root, context)
-        finally: record(root)
-        context.trace.add("answer", root.best.answer, root.record, source=root.best.source, confidence=rounded(root.best.confidence))
+        try:
+            await solve(self, root, context)
+        finally:
+            record(root)
+        context.trace.add(
+            "answer", root.best.answer, root.record, source=root.best.source, confidence=rounded(root.best.confidence)
+        )
         return Prediction(root.best.answer, context.trace, context.usage)
 
 
@@ -54,15 +60,18 @@ async def understand(method: ProbTree, question: str, context: Context) -> Quest
     node.notes += notes + ["the model gives no log-probabilities: no answer has a confidence"] * (tokens is None)
     root.record = node
     for each in root:
-        if each.children: each.decomposition = mean_logprob(tokens, each.written)
+        if each.children:
+            each.decomposition = mean_logprob(tokens, each.written)
         lay_out(method, each, context)
     return root
 
 
 def lay_out(method: ProbTree, node: QuestionNode, context: Context):
     "Nodes of the trace of a question and its answers. They are made in advance, so that their order doesn't depend on the model's speed."
-    if node.parent: node.record = context.trace.add("question", node.text, node.parent.record, number=node.number)
-    if node.decomposition is not None: node.record.data["decomposition"] = rounded(node.decomposition)
+    if node.parent:
+        node.record = context.trace.add("question", node.text, node.parent.record, number=node.number)
+    if node.decomposition is not None:
+        node.record.data["decomposition"] = rounded(node.decomposition)
     wanted = {CLOSED: method.closed_book, OPEN: method.open_book, CHILD: method.child_aggregating and node.children}
     node.answers = {source: context.trace.add(source, "", node.record) for source, is_on in wanted.items() if is_on}
     node.ready = Promise()
@@ -72,18 +81,26 @@ def record(root: QuestionNode):
     "Write the questions as they were asked, and the chosen answers, into the trace."
     for node in root:
         node.record.text = node.question or node.text
-        if needs := slots(node.text): node.record.data["depends_on"] = needs
-        node.record.data |= dict(answer=node.best.answer, source=node.best.source) | confidence_data(node.best.confidence, node.best.source)
-        node.record.depth = max(node.record.depth, *(n.depth for n in node.answers.values()), *(c.record.depth for c in node.below), 0)
+        if needs := slots(node.text):
+            node.record.data["depends_on"] = needs
+        node.record.data |= dict(answer=node.best.answer, source=node.best.source) | confidence_data(
+            node.best.confidence, node.best.source
+        )
+        node.record.depth = max(
+            node.record.depth, *(n.depth for n in node.answers.values()), *(c.record.depth for c in node.below), 0
+        )
 
 
-def rounded(confidence): return None if confidence is None else round(confidence, 4)
+def rounded(confidence):
+    return None if confidence is None else round(confidence, 4)
 
 
 def confidence_data(confidence: float | None, source: str = "") -> dict:
     "A confidence in a node's data, and its probability as the mark that the explorer writes beside the node."
     said = [] if confidence is None or confidence <= LOWEST else [f"p {math.exp(confidence):.2f}"]
-    return dict(confidence=rounded(confidence)) | (dict(mark=" ".join([source, *said]).strip()) if source or said else {})
+    return dict(confidence=rounded(confidence)) | (
+        dict(mark=" ".join([source, *said]).strip()) if source or said else {}
+    )
 
 
 # --- reasoning
@@ -100,7 +117,8 @@ async def fill_slots(node: QuestionNode):
     "The question with the answers of the siblings before it that it needs."
     siblings = node.parent.children if node.parent else []
     needed = {n: siblings[n - 1] for n in slots(node.text) if n < node.number}
-    for other in needed.values(): await other.ready
+    for other in needed.values():
+        await other.ready
     known = {n: other.best.answer for n, other in needed.items() if other.best.answer}
     node.question, node.filled = fill(node.text, known), list(known.values())
     if lacking := [n for n in slots(node.text) if n not in known]:
@@ -115,27 +133,33 @@ async def solve_below(method: ProbTree, node: QuestionNode, context: Context) ->
 
 async def answer_closed_book(node: QuestionNode, context: Context) -> Candidate | None:
     "Answer from the model's memory."
-    if CLOSED not in node.answers: return None
+    if CLOSED not in node.answers:
+        return None
     return await ask(CLOSED, CLOSED_BOOK, node, context)
 
 
 async def answer_open_book(method: ProbTree, node: QuestionNode, context: Context) -> Candidate | None:
     "Answer from passages: those of the question, of the questions below it, and of the answers in its slots."
-    if OPEN not in node.answers: return None
+    if OPEN not in node.answers:
+        return None
     queries = {node.question: method.top_k}
-    for other in node.below if method.sub_k else (): queries.setdefault(other.question, method.sub_k)
-    for answer in node.filled if method.entity_k and not node.children else (): queries.setdefault(answer, method.entity_k)
+    for other in node.below if method.sub_k else ():
+        queries.setdefault(other.question, method.sub_k)
+    for answer in node.filled if method.entity_k and not node.children else ():
+        queries.setdefault(answer, method.entity_k)
     found = await context.retrieve(list(queries), max(queries.values()))
     hits = {}  # by passage, each once
     for got, k in zip(found, queries.values()):
-        for hit in got[:k]: hits.setdefault(hit.passage.id, hit)
+        for hit in got[:k]:
+            hits.setdefault(hit.passage.id, hit)
     node.answers[OPEN].data |= dict(queries=list(queries), hits=hit_records(hits.values()))
     return await ask(OPEN, OPEN_BOOK, node, context, documents=[hit.passage for hit in hits.values()])
 
 
 async def aggregate(method: ProbTree, node: QuestionNode, context: Context) -> Candidate | None:
     "Answer from the sub-questions' answers."
-    if CHILD not in node.answers: return None
+    if CHILD not in node.answers:
+        return None
     history = render_history((child.number - 1, child.question, child.best.answer) for child in node.children)
     made = await ask(CHILD, AGGREGATE, node, context, history=history)
     decomposition = node.decomposition if method.decomposition else None

@@ -1,4 +1,5 @@
 "Descriptor of ProbTree. It names code by references, so that listing papers imports none of it."
+
 from pathlib import Path
 
 from treekit.papers import Paper
@@ -6,20 +7,37 @@ from treekit.papers import Paper
 HERE = Path(__file__).parent
 
 PAPER = Paper(
-    name="probtree", label="ProbTree", code="probtree",
+    name="probtree",
+    label="ProbTree",
+    code="probtree",
     title="Probabilistic Tree-of-thought Reasoning for Answering Knowledge-intensive Complex Questions",
-    venue="Findings of EMNLP 2023", year=2023, url="https://aclanthology.org/2023.findings-emnlp.835/",
-    data=HERE / "data", notebooks=HERE / "notebooks",
+    venue="Findings of EMNLP 2023",
+    year=2023,
+    url="https://aclanthology.org/2023.findings-emnlp.835/",
+    data=HERE / "data",
+    notebooks=HERE / "notebooks",
     tree="a tree of sub-questions, answered from the leaves to the root by the most confident of three QA modules",
     methods={
         "probtree.method:METHODS": ("ProbTree", "CoT (closed-book)", "IRCoT"),
         "probtree.method:ABLATIONS": (
-            "ProbTree w/o closed-book", "ProbTree w/o open-book", "ProbTree w/o child-aggregating",
-            "ProbTree w/o decomposition confidence", "ProbTree, random choice",
+            "ProbTree w/o closed-book",
+            "ProbTree w/o open-book",
+            "ProbTree w/o child-aggregating",
+            "ProbTree w/o decomposition confidence",
+            "ProbTree, random choice",
         ),
     },
     short_names={"probtree": "ProbTree"},
-    settings=("sub_k", "entity_k", "closed_book", "open_book", "child_aggregating", "decomposition", "select", "max_questions"),
+    settings=(
+        "sub_k",
+        "entity_k",
+        "closed_book",
+        "open_book",
+        "child_aggregating",
+        "decomposition",
+        "select",
+        "max_questions",
+    ),
     prompts=("probtree.prompts:PROMPTS",),
     requires=("index",),
     bibtex="""\
@@ -29,4 +47,5 @@ PAPER = Paper(
   booktitle = {Findings of the Association for Computational Linguistics: EMNLP 2023},
   year      = {2023},
   url       = {https://aclanthology.org/2023.findings-emnlp.835/}
-}""")
+}""",
+)

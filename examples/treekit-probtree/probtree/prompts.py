@@ -2,6 +2,7 @@
 
 `data/prompts.csv` names the authors' files. The second word of a prompt is its task: what the offline models do when they are
 asked this. A task gives a value, which the prompt's format writes as a reply of ours."""
+
 import re
 
 from treekit.baselines.subquestions import known_answer
@@ -22,16 +23,20 @@ def read_answer(text: str) -> tuple[dict, list[str]]:
         value = FINAL.fallback(text)
         value = dict(value, answer=value["answer"] if len(value["answer"].split()) <= 20 else "", explanation="")
         return _known(value), ["no 'So the answer is' in the reply: its explanation has no confidence"]
-    answer = said[marks[-1].end():].strip().partition("\n")[0].strip().strip("*\"“”").removesuffix(".").strip()
-    return _known(dict(answer=answer, explanation=said[:marks[0].start()].strip())), []
+    answer = said[marks[-1].end() :].strip().partition("\n")[0].strip().strip('*"“”').removesuffix(".").strip()
+    return _known(dict(answer=answer, explanation=said[: marks[0].start()].strip())), []
 
 
-def _known(value): return value | dict(answer=known_answer(value["answer"]))
+def _known(value):
+    return value | dict(answer=known_answer(value["answer"]))
 
 
 ANSWER = tolerant(read_answer, lambda v: f"{v['explanation']} So the answer is: {v['answer'] or 'Unknown'}.")
 
-DECOMPOSE = Prompt("probtree.decompose", "decompose_question", """\
+DECOMPOSE = Prompt(
+    "probtree.decompose",
+    "decompose_question",
+    """\
 Break a question down into a tree of simpler questions. The question itself is the root. Every other question is a part of the one above \
 it, and helps to answer it. A question that can be looked up at once is not broken down further.
 
@@ -44,32 +49,53 @@ Tree: {"Is the club that plays at Sark Park older than the harbour of Tarn?": ["
 "When was #1 founded?"]}
 
 Question: $question
-Tree:""", TREE, defaults=dict(max_tokens=512))
+Tree:""",
+    TREE,
+    defaults=dict(max_tokens=512),
+)
 
 _ENDING = "Explain step by step in one to three sentences, and end with the words: So the answer is: …"
 
-CLOSED_BOOK = Prompt("probtree.closed_book", "answer_short", f"""\
+CLOSED_BOOK = Prompt(
+    "probtree.closed_book",
+    "answer_short",
+    f"""\
 Answer the question from what you know. {_ENDING}
 
 Question: $question
-Answer:""", ANSWER, defaults=dict(max_tokens=256))
+Answer:""",
+    ANSWER,
+    defaults=dict(max_tokens=256),
+)
 
-OPEN_BOOK = Prompt("probtree.open_book", "answer_short", f"""\
+OPEN_BOOK = Prompt(
+    "probtree.open_book",
+    "answer_short",
+    f"""\
 Answer the question from the passages. If they don't answer it, the answer is Unknown. {_ENDING}
 
 Passages:
 $documents
 
 Question: $question
-Answer:""", ANSWER, defaults=dict(max_tokens=256))
+Answer:""",
+    ANSWER,
+    defaults=dict(max_tokens=256),
+)
 
-AGGREGATE = Prompt("probtree.child_aggregating", "integrate_answers", f"""\
+AGGREGATE = Prompt(
+    "probtree.child_aggregating",
+    "integrate_answers",
+    f"""\
 A question was broken down. Answer it from the answers of its sub-questions, some of which may be missing or wrong. {_ENDING}
 
 Sub-questions and their answers:
 $history
 
 Question: $question
-Answer:""", ANSWER, defaults=dict(max_tokens=256))
+Answer:""",
+    ANSWER,
+    defaults=dict(max_tokens=256),
+)
 
 PROMPTS = (DECOMPOSE, CLOSED_BOOK, OPEN_BOOK, AGGREGATE)

@@ -1,6 +1,7 @@
 """Trees that text-davinci-003 wrote for the authors: those among the kit's real replies, and the released results of all 1,500 questions.
 
 The released results are the files src/*/RoHT/results/released.json of THU-KEG/ProbTree (MIT). They don't come with this package."""
+
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -48,25 +49,30 @@ class RecordedDecompositions:
 
     async def complete(self, request) -> list[Completion]:
         said = None
-        if request.prompt and request.prompt.name == DECOMPOSE.name: said = self.replies.get(" ".join(request.inputs["question"].split()))
+        if request.prompt and request.prompt.name == DECOMPOSE.name:
+            said = self.replies.get(" ".join(request.inputs["question"].split()))
         return [Completion(said)] * request.n if said else await self.client.complete(request)
 
-    async def score(self, request, continuation): return await self.client.score(request, continuation)
+    async def score(self, request, continuation):
+        return await self.client.score(request, continuation)
 
-    async def close(self): await self.client.close()
+    async def close(self):
+        await self.client.close()
 
 
 # --- the released results
 @dataclass(frozen=True)
 class ReleasedChoice:
     "Choice at a node of a released tree."
+
     is_leaf: bool
     source: str  # module whose answer and confidence this package's rules choose; empty: none has an answer
     released: tuple[str, float]  # answer and confidence as released
     here: tuple[str, float]  # the same by this package's rules, from the released answers of the modules
 
     @property
-    def same(self) -> bool: return self.here[0] == self.released[0] and abs(self.here[1] - self.released[1]) < 1e-6
+    def same(self) -> bool:
+        return self.here[0] == self.released[0] and abs(self.here[1] - self.released[1]) < 1e-6
 
 
 def released_choices(tree: list[dict]) -> Iterator[ReleasedChoice]:
@@ -74,7 +80,8 @@ def released_choices(tree: list[dict]) -> Iterator[ReleasedChoice]:
     for node in tree:
         sons = [tree[i] for i in node["sons"]]
         candidates = [_candidate(CLOSED, node["cb_answer"]), _candidate(OPEN, node["ob_answer"])]
-        if sons: candidates.append(_child_candidate(node, [son["answer"][1] for son in sons]))
+        if sons:
+            candidates.append(_child_candidate(node, [son["answer"][1] for son in sons]))
         chosen = choose(candidates)
         yield ReleasedChoice(not sons, chosen.source, tuple(node["answer"][:2]), (chosen.answer, chosen.confidence))
 

@@ -1,4 +1,5 @@
 "Question trees (HQDT): the format of the reply, the nodes, and slots for the answers of earlier sub-questions."
+
 import json, re
 from dataclasses import dataclass, field
 
@@ -16,6 +17,7 @@ MOST_CHILDREN = 8  # sub-questions of one question; further ones are left out
 @dataclass(frozen=True)
 class Decomposition:
     "A question's sub-questions in a reply, and the words of their list, whose log-probabilities are its confidence."
+
     question: str  # the first one is the question that was asked, whatever it is called
     subquestions: tuple[str, ...]
     written: str = ""  # empty: the list isn't in the reply in one piece
@@ -28,9 +30,12 @@ _ANS = re.compile(r"\[ANS_(\d+)\]")
 def _list_at(text, start, wanted):
     "(start, end) of the JSON list that has a value, from a position on; None if there is none."
     while (start := text.find("[", start)) >= 0:
-        try: value, end = json.JSONDecoder().raw_decode(text, start)
-        except ValueError: value, end = None, start
-        if value == wanted: return start, end
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            value, end = None, start
+        if value == wanted:
+            return start, end
         start += 1
     return None
 
@@ -44,9 +49,12 @@ def _objects(text):
     "JSON objects of a text that can be trees."
     start = 0
     while (start := text.find("{", start)) >= 0:
-        try: value, end = json.JSONDecoder().raw_decode(text, start)
-        except ValueError: value, end = None, start + 1
-        if _is_tree(value): yield value, start
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            value, end = None, start + 1
+        if _is_tree(value):
+            yield value, start
         start = end
 
 
@@ -55,13 +63,17 @@ def read_tree(text: str) -> tuple[list[Decomposition], list[str]]:
     found = next(_objects(unfenced(text)), None)
     if found is None:
         paths, _ = all_paths(text)
-        if not paths: return [], ["no JSON object of questions in the reply; the question isn't decomposed"]
-        return [Decomposition("", tuple(paths[0]))], ["no JSON object of questions in the reply; a list of questions is taken"]
+        if not paths:
+            return [], ["no JSON object of questions in the reply; the question isn't decomposed"]
+        return [Decomposition("", tuple(paths[0]))], [
+            "no JSON object of questions in the reply; a list of questions is taken"
+        ]
     said, made = unfenced(text), []
     tree, at = found
     for question, subquestions in tree.items():
         place = _list_at(said, at, subquestions)
-        if place: at = place[1]
+        if place:
+            at = place[1]
         made.append(Decomposition(question, tuple(subquestions), said[slice(*place)] if place else ""))
     return made, []
 
@@ -79,6 +91,7 @@ TREE = tolerant(read_tree, write_tree)
 @dataclass(eq=False)
 class QuestionNode:
     "Question of a tree, with what is found out about it."
+
     text: str  # with slots
     number: int  # among its siblings, from 1
     parent: "QuestionNode | None" = None
@@ -95,7 +108,8 @@ class QuestionNode:
     def __iter__(self):
         "The node and its descendants, each before its children."
         yield self
-        for child in self.children: yield from child
+        for child in self.children:
+            yield from child
 
     @property
     def below(self) -> list["QuestionNode"]:
@@ -117,11 +131,12 @@ def build_tree(
         above = _above(node) | {found.question}
         texts = [" ".join(t.split()) for t in found.subquestions]
         if any(not t or t in above for t in texts):
-            if len(texts) > 1: notes.append("a list that repeats its question, or has an empty one, is left out")
+            if len(texts) > 1:
+                notes.append("a list that repeats its question, or has an empty one, is left out")
             continue
         if len(texts) > min(MOST_CHILDREN, left):
             notes.append(f"{len(texts)} sub-questions; the first {min(MOST_CHILDREN, left)} are asked")
-            texts = texts[:min(MOST_CHILDREN, left)]
+            texts = texts[: min(MOST_CHILDREN, left)]
         left -= len(texts)
         node.written = found.written
         node.children = [QuestionNode(text, number, node) for number, text in enumerate(texts, 1)]
@@ -132,7 +147,8 @@ def build_tree(
 def _above(node):
     "Texts of a node and of the questions above it."
     found = set()
-    while node is not None: found, node = found | {node.text}, node.parent
+    while node is not None:
+        found, node = found | {node.text}, node.parent
     return found
 
 
