@@ -177,15 +177,12 @@ def _metrics():
 
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #idx00002
-def _requirements(paper, folder):
-    "Reference to the page of what verdicts on a paper's tables take; empty for a study."
-    if paper not in discover() or discover()[paper].is_study:
+def _full_run(paper, folder):
+    "Link to the page on what a full run of a paper takes; empty if there is none."
+    page = root() / "nbs" / "docs" / "howto" / f"full_run_{paper}.md"
+    if not page.is_file() or not Path(folder).absolute().is_relative_to(root()):
         return ""
-    page = discover()[paper].path("requirements", "README.md")
-    if not page.is_file() or not all(Path(p).absolute().is_relative_to(root()) for p in (page, folder)):
-        return f"which printed numbers can be judged, and what that takes: `treekit requirements {paper}`"
-    place = Path(os.path.relpath(page, folder)).as_posix()
-    return f"[which printed numbers can be judged, and what that takes]({place})"
+    return f"[what a full run takes]({Path(os.path.relpath(page, folder)).as_posix()})"
 
 
 def _cells(counts):
@@ -246,10 +243,10 @@ def _paper_lines(paper, folder, artefacts):
     pages = []
     if (folder / paper / "report.md").exists():
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
-        pages.append(f"[reproducibility report]({paper}/report.md){tex} with deviations and cost")
+        pages.append(f"[reproducibility report]({paper}/report.md){tex} with deviations")
     if (folder / paper / "inconsistencies.md").exists():
         pages.append(f"[errata, and differences from the public code]({paper}/inconsistencies.md)")
-    if more := _requirements(paper, folder):
+    if more := _full_run(paper, folder):
         pages.append(more)
     if pages:
         lines.append(f"Read on: {'; '.join(pages)}.")
