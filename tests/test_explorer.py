@@ -251,23 +251,6 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
             api.post(path, body)
 
 
-def test_a_parse_is_shown_and_edited_from_the_page(done):
-    store, runs = done
-    api, name = ExplorerAPI(store, forks=True), runs["treerare"]
-    found = api.get(f"parse/{name}/0/1")
-    [text] = found["texts"]
-    one = text["sentences"][0]
-    assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
-    made = api.done(
-        api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]]))
-    )
-    shown = api.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
-    assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
-    circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
-    with pytest.raises(UsageError, match="below itself"):
-        api.post(f"fork/{name}/0", circle)
-
-
 def test_a_run_can_be_watched_and_stopped(done):
     "A watcher is told how far a run is; what it stops is stored as far as it came, and can be gone on with."
     seen, store = [], Store()
