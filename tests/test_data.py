@@ -5,10 +5,10 @@ import json
 import pytest
 from sample_questions import CORPORA, REAL, SOURCES, folder_of
 from treekit.config import UsageError
-from treekit.core.types import Passage, Question
+from treekit.core.types import Passage
 from treekit.corpora.formats import DataError
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
-from treekit.corpora.load import Files, read_corpus
+from treekit.corpora.load import read_corpus
 
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
 
@@ -131,15 +131,6 @@ def test_original_formats(put, name, as_list):
         assert q.answers == ("no",) and q.hops == 2
 
 
-def test_asqa_file_holds_its_splits(put):
-    put("ASQA.json", json.dumps({"train": {"1": SHAPES["asqa"]}, "dev": {"2": SHAPES["asqa"], "3": SHAPES["asqa"]}}))
-    assert [q.id for q in load("asqa", put.folder)] == ["2", "3"]
-    assert [q.id for q in Files(put.folder).solved("asqa")] == ["1"]
-    put("ASQA.json", json.dumps([SHAPES["asqa"] | dict(sample_id="2")]))
-    with pytest.raises(UsageError, match="no train questions of 'asqa'"):
-        Files(put.folder).solved("asqa")
-
-
 def test_ambigdocs_own_format(put):
     documents = [
         {"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
@@ -209,17 +200,6 @@ def test_any_field_may_be_missing_or_wrong(put, name):
                 assert "\n" not in str(e)
 
 
-def test_not_utf8(put):
-    (put.folder / "toy.dev.jsonl").write_bytes(b'{"id": "\xff"}')
-    with pytest.raises(DataError, match="not UTF-8"):
-        load("toy", put.folder)
-
-
-def test_a_bom_and_blank_lines_are_fine(put):
-    put("toy.dev.jsonl", "\ufeff" + json.dumps(GOOD), "", "")
-    assert len(load("toy", put.folder)) == 1
-
-
 def test_what_does_not_exist(put):
     put("musique.dev.jsonl", SHAPES["musique"])
     for wrong, message in (
@@ -233,14 +213,6 @@ def test_what_does_not_exist(put):
             wrong()
 
 
-def test_two_files_that_fit(put):
-    for part in ("distractor", "fullwiki"):
-        put(f"hotpot_dev_{part}_v1.json", json.dumps([SHAPES["hotpotqa"]]))
-    with pytest.raises(UsageError, match="name one file instead"):
-        load("hotpotqa", put.folder)
-    assert len(load("hotpotqa", put.folder / "hotpot_dev_fullwiki_v1.json")) == 1
-
-
 def test_hub_without_a_network(monkeypatch):
     hf = pytest.importorskip("datasets")
 
@@ -252,26 +224,6 @@ def test_hub_without_a_network(monkeypatch):
         load("hotpotqa", "hub")
     with pytest.raises(UsageError, match="no dataset on the hub"):
         load("hotpot", "hub")
-
-
-def test_exemplars_from_the_hub_read_the_beginning_of_a_split_only(monkeypatch):
-    hf, read = pytest.importorskip("datasets"), []
-
-    def rows(split):
-        for i in range(167_454):
-            read.append((split, i))
-            yield {**SHAPES["2wiki"], "_id": f"w{i}", "question": f"Q{i}?"}
-
-    def fetch(repo, config, streaming=False):
-        assert streaming
-        return {split: rows(split) for split in ("train", "validation")}
-
-    monkeypatch.setattr(hf, "load_dataset", fetch)
-    found = exemplars("2wiki", "hub", k=3, seed=1)
-    assert len({q.id for q in found}) == 3 and found == exemplars("2wiki", "hub", k=3, seed=1) != exemplars(
-        "2wiki", "hub", k=3, seed=2
-    )
-    assert {split for split, _ in read} == {"train"} and max(i for _, i in read) < 1000
 
 
 LONG = {
@@ -306,17 +258,6 @@ def test_chainrags_records_bring_their_own_pools(put):
     assert load("hotpotqa", put.folder)[0].answers == ("B",)
 
 
-def test_a_long_page_is_cut_between_sentences(put):
-    page = " ".join(f"Sentence number {i} has seven words." for i in range(60))
-    put("musique.jsonl", {**LONG, "context": f"Passage 1:\nA page\n{page}\n{'word ' * 150}"})
-    chunks = load("musique", put.folder)[0].paragraphs
-    assert " ".join(p.text for p in chunks).split() == f"{page} {'word ' * 150}".split() and {
-        p.title for p in chunks
-    } == {"A page"}
-    assert [len(p.text.split()) for p in chunks] == [96, 96, 96, 72, 150]
-    assert all(p.text.endswith("words.") for p in chunks[:-1])
-
-
 @pytest.mark.parametrize(
     "change, said",
     [
@@ -338,26 +279,6 @@ def test_a_bad_record_of_chainrag_is_said_in_one_line(put, change, said):
 
 
 # -- samples
-
-
-def test_samples_do_not_depend_on_the_files_order(put):
-    rows = [{**GOOD, "id": str(i)} for i in range(50)]
-    put("up.dev.jsonl", *rows), put("down.dev.jsonl", *rows[::-1])
-    ids = lambda name, **kw: [q.id for q in load(name, put.folder, **kw)]
-    assert ids("up", n=9) == ids("down", n=9) == ids("up", n=30)[:9] != ids("up", n=9, seed=1)
-    assert ids("up") == [r["id"] for r in rows] and sorted(ids("up", n=500)) == sorted(ids("up"))
-
-
-def test_a_very_long_question(put):
-    put("long.dev.jsonl", {**GOOD, "question": "why " * 5000})
-    assert len(load("long", put.folder)[0].question.split()) == 5000
-
-
-def test_questions_are_frozen():
-    q = Question("a", "d", "Q?")
-    with pytest.raises(AttributeError):
-        q.question = "other"
-    assert hash(q) == hash(Question("a", "d", "Q?", meta={"x": []}))
 
 
 # -- corpora and exemplars
@@ -472,13 +393,3 @@ def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
     resources._questions_of.cache_clear()
     assert resources.load("musique", n=6) == drafted
     resources._questions_of.cache_clear()
-
-
-def test_2wikis_own_file_names_are_found(put):
-    "Its archive has train.json, dev.json and test.json; no other data set reads them."
-    for split in ("dev", "train"):
-        put(f"{split}.json", json.dumps([SHAPES["2wiki"] | {"_id": split}]))
-    assert datasets(str(put.folder)) == ["2wiki"]
-    assert [load("2wiki", str(put.folder), split)[0].id for split in ("dev", "train")] == ["dev", "train"]
-    put("2wikimultihopqa_dev.json", json.dumps([SHAPES["2wiki"] | {"_id": "named"}]))
-    assert load("2wiki", str(put.folder))[0].id == "named"  # a name that says whose it is comes first

@@ -1,6 +1,6 @@
 "ProbTree, a paper from outside: a package of its own, built with the public API, served by all commands like the kit's papers."
 
-import ast, asyncio, csv, json, math, os, shutil, subprocess, sys, zipfile
+import ast, asyncio, csv, json, os, shutil, subprocess, sys, zipfile
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -18,20 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "examples" / "treekit-probtree"
 sys.path.insert(0, str(PACKAGE))
 
-from probtree.confidence import LOWEST, Candidate, choose, combined, mean_logprob  # noqa: E402
-from probtree.evaluation import by_hops, chosen_modules, module_shares  # noqa: E402
+from probtree.confidence import LOWEST, combined, mean_logprob  # noqa: E402
 from probtree.method import ABLATIONS, METHODS, ProbTree  # noqa: E402
 from probtree.paper import PAPER  # noqa: E402
 from probtree.prompts import ANSWER, PROMPTS, read_answer  # noqa: E402
 from probtree.recorded import (  # noqa: E402
-    RecordedDecompositions,
-    is_read_as_judged,
-    recorded_answers,
-    recorded_trees,
     released_choices,
-    tree_of,
 )
-from probtree.tree import TREE, Decomposition, build_tree, fill, read_tree, slots  # noqa: E402
+from probtree.tree import build_tree, fill, read_tree, slots  # noqa: E402
 
 PAGES = [
     Passage("a", "Velmora", "Velmora is a film directed by Lio Vant."),
@@ -120,15 +114,6 @@ def test_the_descriptor(registered):
     known_prompts.cache_clear()
 
 
-def test_printed_numbers_are_quoted_or_empty_and_claims_refer_to_rows_and_columns():
-    from treekit.figures.claims import load_claims
-
-    rows = [r for table in ("table1", "ablation") for r in PAPER.rows(f"{table}.csv")]
-    assert all((r["method"] == "ProbTree") if r["value"] else "not at hand" in r["note"] for r in rows)
-    claims, cells = load_claims("probtree", PAPER.path("claims.csv")), {(r["artefact"], r["method"]) for r in rows}
-    assert len(claims) == 7 and all((c.artefact, side) in cells for c in claims for side in (c.left, c.right))
-
-
 # --- trees
 def test_a_tree_is_read_with_its_lists_and_slots():
     text = 'Tree: {"A or B?": ["When did [A] die?", "When did B die?"], "When did [A] die?": ["Who is [A]?", "When did #1 die?"]}'
@@ -148,29 +133,6 @@ def test_a_tree_is_read_with_its_lists_and_slots():
     ] and not left_out
     assert [n.text for n in root.below] == ["Who is [A]?", "When did #1 die?", "When did [A] die?", "When did B die?"]
     assert slots("<2> and #1 of [ANS_3], #1") == [2, 1, 3] and fill("<1> or #2?", {1: "Tarn"}) == "Tarn or #2?"
-
-
-@pytest.mark.parametrize(
-    "tree, texts",
-    [
-        ({"Q?": ["Q?"]}, ["Q?"]),  # a question that is its own part is a leaf
-        ({"Q?": ["A?", "B?"], "A?": ["B?", "Q?"]}, ["Q?", "A?", "B?"]),  # a part that repeats a question above it
-        ({"Other words?": ["A?"]}, ["Q?", "A?"]),  # the first one is the question, whatever it is called
-        ({"Q?": [f"{n}?" for n in range(12)]}, ["Q?", *(f"{n}?" for n in range(8))]),
-        ({f"{n}?": [f"{2 * n}?", f"{2 * n + 1}?"] for n in range(1, 60)}, ["Q?"] + [None] * 29),
-    ],
-)
-def test_trees_end(tree, texts):
-    root, _ = build_tree("Q?", read_tree(json.dumps(tree))[0])
-    assert len(list(root)) == len(texts) and all(want in (None, n.text) for want, n in zip(texts, root))
-
-
-def test_replies_that_are_no_tree():
-    assert read_tree("I can't.")[0] == [] and read_tree('{"a": 1}')[0] == []
-    [one], notes = read_tree("Here you are:\n1. Who directed Velmora?\n2. Where was #1 born?")
-    assert one.subquestions == tuple(PARTS) and one.written == "" and notes
-    made = [Decomposition("Q?", ("A?", "B?"), '["A?", "B?"]')]
-    assert TREE.parse(TREE.render(made)) == made and "#1" in TREE.render(["A?", "Is [ANS_1] old?"])
 
 
 def test_answers_are_read():
@@ -193,18 +155,6 @@ def test_confidence_is_the_mean_over_the_tokens_of_a_part():
     assert mean_logprob(tokens, "") == mean_logprob(tokens, "not there") == LOWEST and mean_logprob(None, "It") is None
     assert combined(-0.2, [-0.2, -0.3], -0.1) == pytest.approx(-0.2) and combined(-0.2, [-0.4]) == pytest.approx(-0.3)
     assert combined(-0.2, [None, -0.3]) is None
-
-
-def test_the_most_confident_answer_is_chosen():
-    closed, opened, child = (
-        Candidate("closed-book", "A", -0.3),
-        Candidate("open-book", "B", -0.2),
-        Candidate("child-aggregating", "", 0.0),
-    )
-    assert choose([closed, opened, child]).answer == "B" and choose([]).answer == choose([child]).answer == ""
-    assert {choose([closed, opened], "random", str(k)).answer for k in range(20)} == {"A", "B"}
-    assert choose([closed, opened], "random", "1") == choose([closed, opened], "random", "1")
-    assert choose([closed, Candidate("open-book", "B", None)]).answer == "B"
 
 
 def test_released_choices_come_out_as_released():
@@ -265,54 +215,6 @@ def test_the_explorer_draws_questions_answers_links_and_confidences():
     assert drawn["links"] == [[4, 7]]  # the second question waits for the first one's answer
 
 
-def test_the_open_book_reader_sees_the_passages_of_the_questions_below():
-    def queries(prediction):
-        return {n.parent: n.data["queries"] for n in nodes(prediction, "open-book")}
-
-    prediction, _ = answered()
-    by_parent = queries(prediction)
-    assert (
-        by_parent[0] == [WHOLE, PARTS[0], "Where was Lio Vant born?"]
-        and len(prediction.trace.nodes[2].data["hits"]) >= 2
-    )
-    assert queries(answered(ProbTree(sub_k=0))[0])[0] == [WHOLE]
-    entities = queries(answered(ProbTree(sub_k=0, entity_k=5))[0])
-    assert ["Where was Lio Vant born?", "Lio Vant"] in entities.values() and entities[0] == [WHOLE]
-
-
-@pytest.mark.parametrize(
-    "name, kinds, answer",
-    [
-        ("ProbTree w/o closed-book", {"open-book", "child-aggregating"}, "Tarn"),
-        ("ProbTree w/o open-book", {"closed-book", "child-aggregating"}, "Ribe"),
-        ("ProbTree w/o child-aggregating", {"closed-book", "open-book"}, "Ribe"),
-    ],
-)
-def test_an_ablation_asks_nothing_of_the_module_that_it_lacks(name, kinds, answer):
-    lost = (
-        {("child_aggregating", WHOLE): ("Nothing is known. So the answer is: Unknown.", -9)}
-        if "open-book" in name
-        else {}
-    )
-    prediction, client = answered(ABLATIONS[name], SCRIPT | lost)
-    assert {n.kind for n in prediction.trace.nodes} == {"question", "answer"} | kinds and prediction.answer == answer
-    assert {asked.replace("_", "-") for asked, *_ in client.asked} - {"decompose"} == kinds
-
-
-def test_the_decomposition_counts_only_where_it_should():
-    script = SCRIPT | {("decompose", WHOLE): (json.dumps({WHOLE: PARTS}), -5.0)}  # an unsure decomposition
-    assert (
-        answered(ProbTree(), script)[0].answer == "Ribe"
-        and answered(ProbTree(decomposition=False), script)[0].answer == "Tarn"
-    )
-
-
-def test_without_log_probabilities_it_answers_and_says_so():
-    prediction, _ = answered(logprobs=False)
-    assert prediction.answer == "Tarn" and prediction.trace.nodes[0].data["confidence"] is None
-    assert "no log-probabilities" in prediction.trace.nodes[0].notes[0]
-
-
 def test_what_goes_wrong_is_noted_and_answered():
     prediction, _ = answered(
         script={("closed_book", WHOLE): SCRIPT["closed_book", WHOLE]}
@@ -326,43 +228,6 @@ def test_what_goes_wrong_is_noted_and_answered():
     with pytest.raises(UsageError, match="leave one of them on"):
         ProbTree(closed_book=False, open_book=False)
     assert configure(ProbTree(), select="random", sub_k="0") == ProbTree(select="random", sub_k=0)
-
-
-def test_the_order_of_the_trace_does_not_depend_on_the_speed_of_the_model():
-    class Slow(Scripted):
-        async def complete(self, request):
-            await asyncio.sleep(0.002 * (len(request.inputs["question"]) % 3))
-            return await super().complete(request)
-
-    made = asyncio.run(ProbTree()(QUESTION, Context(Slow(SCRIPT), BM25(PAGES))))
-    assert str(made.trace) == str(answered()[0].trace)
-
-
-# --- recorded trees
-def test_recorded_trees_and_answers_are_read_as_judged():
-    trees = [(tree_of(r), r) for r in recorded_trees()]
-    assert len(trees) == 31 and sum(any(child.children for child in tree.children) for tree, _ in trees) >= 7
-    assert all([child.text for child in tree.children] == list(r.expect) for tree, r in trees)
-    assert len(recorded_answers()) == 7 and all(map(is_read_as_judged, recorded_answers()))
-
-
-def test_a_recorded_tree_is_followed():
-    reply = next(r for r in recorded_trees() if r.question.startswith("Which film has the director died earlier"))
-    script = {
-        ("open_book", "Who is the director of film Miss Liselott?"): (
-            "It says so. So the answer is: Johannes Guter.",
-            -0.1,
-        )
-    }
-    client = Scripted(script)
-    context = Context(RecordedDecompositions(client), BM25(PAGES))
-    prediction = asyncio.run(ProbTree()(Question("q", "2wiki", reply.question), context))
-    asked = [n.text for n in nodes(prediction, "question")]
-    assert (
-        len(asked) == 7
-        and "When did Johannes Guter die?" in asked
-        and "decompose" not in {name for name, *_ in client.asked}
-    )
 
 
 # --- on the synthetic wiki
@@ -380,32 +245,6 @@ def run_offline(store):
     profile = load_profile("offline", n=4)
     some = {name: ABLATIONS[name] for name in ("ProbTree", "ProbTree w/o open-book", "ProbTree, random choice")}
     return run(some, sample_questions(profile, ("hotpotqa", "musique")), profile, store=store, progress=False)
-
-
-@pytest.mark.long
-def test_the_simulated_model_answers_its_prompts(run_offline):
-    "Trees with several questions, answers of all modules, confidences of all answers; no reply in a wrong format."
-    assert run_offline.failures == []
-    traces = [r.trace for r in run_offline.rows if r.method == "ProbTree"]
-    modules = sum((chosen_modules(t) for t in traces), start=type(chosen_modules(traces[0]))())
-    assert modules["leaf", "open-book"] and modules["leaf", "closed-book"] and modules["node", "child-aggregating"]
-    chosen = [n for t in traces for n in t.nodes if n.kind == "question" and n.data["answer"]]
-    assert (
-        all(LOWEST <= n.data["confidence"] < 0 for n in chosen)
-        and sum(n.data["confidence"] > -1 for n in chosen) > len(chosen) / 2
-    )
-    scores = run_offline.values("F1")
-    assert math.fsum(scores["ProbTree", "hotpotqa"] + scores["ProbTree", "musique"]) > 2
-
-
-@pytest.mark.long
-def test_hops_and_shares(run_offline):
-    parts = by_hops(run_offline)
-    assert {r.dataset for r in parts.rows} <= {f"MuSiQue {h}-hop" for h in (2, 3, 4)} and len(parts.rows) == 12
-    by = {}
-    for r in module_shares(run_offline, "ProbTree"):
-        by.setdefault((r["dataset"], r["method"].partition(":")[0]), []).append(r["value"])
-    assert len(by) == 4 and all(sum(values) == pytest.approx(1) for values in by.values())
 
 
 @pytest.mark.long

@@ -63,25 +63,6 @@ def test_the_files_are_verls(exported, monkeypatch):
     assert subprocess.run(["sh", "-n", str(folder / "launch.sh")]).returncode == 0
 
 
-def test_a_base_model_gets_the_template_that_keeps_its_tokens(exported):
-    from transformers import AutoTokenizer
-    from treekit.training.sft import prompt_tokens
-
-    yaml = pytest.importorskip("yaml")
-    own, _, _, folder = exported
-    said = yaml.safe_load((folder / "treekit_ppo.yaml").read_text())
-    template = said["actor_rollout_ref"]["model"]["custom_chat_template"]
-    tokenizer = AutoTokenizer.from_pretrained(own.folder / "sft" / "model")
-    text = parquet.read_table(folder / "train.parquet").to_pylist()[0]["prompt"]
-    shown = tokenizer.apply_chat_template(text, chat_template=template, tokenize=False, add_generation_prompt=True)
-    assert tokenizer(shown, add_special_tokens=False).input_ids == prompt_tokens(tokenizer, text[0]["content"])
-    assert (
-        said["algorithm"]["lam"] == 1.0
-        and said["trainer"]["total_epochs"] == 2
-        and said["defaults"] == ["ppo_trainer", "_self_"]
-    )
-
-
 def test_verls_own_classes_read_them(exported):
     "Hydra puts our settings on top of verl's; its data set cuts our prompts into tokens; its loader finds our reward."
     pytest.importorskip("verl", reason="verl isn't installed: pip install verl")
