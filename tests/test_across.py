@@ -69,29 +69,6 @@ def test_an_empty_cell_has_its_reason():
     assert "every row on ELI5, since only the word overlap" in said
 
 
-@pytest.mark.slow
-def test_a_set_that_only_a_stand_in_could_judge_counts_nowhere_and_with_a_judge_everywhere(rows, results, monkeypatch):
-    "ELI5's claim recall: no cell, no mean, no cost, no front by word overlap; and with a judge all that the others have."
-    from treekit.experiments import metric_judges
-
-    def sets(made):
-        return {c["dataset"] for c in quality_cells(made, rows)}, [*spendings(made, qualities(made))[0].quality]
-
-    names, counted = sets(results)
-    assert "ELI5" not in names and counted == [d for d in SETS if d != "eli5"]
-    assert [c["metric"] for c in quality_cells(results, rows) if c["dataset"] == MEAN][0] == "of 5 data sets"
-    real = metric_judges.judge_for
-
-    def judge_for(metric, profile=None):
-        return real(metric, profile)._replace(stand_in="") if metric == "Cla" else real(metric, profile)
-
-    monkeypatch.setattr(metric_judges, "judge_for", judge_for)
-    names, counted = sets(
-        run_across(rows, sample_questions(P, ("musique", "eli5")), P, store=Store(":memory:"), progress=False)
-    )
-    assert "ELI5" in names and counted == ["musique", "eli5"]
-
-
 @pytest.mark.long
 def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
     cells = against_best(quality_cells(results, rows))

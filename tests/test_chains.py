@@ -10,10 +10,10 @@ from treekit.baselines import chainrag
 from treekit.corpora.corpus_hash import corpus_hash
 from treekit.retrieval.bm25 import Hit
 from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG
-from treekit.baselines.sentence_graph import build_graph, sentences_of
+from treekit.baselines.sentence_graph import build_graph
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.syntax.entities import AnnotatedText, Annotations, annotated_text
+from treekit.syntax.entities import Annotations
 from treekit.experiments.resources import Corpus
 from treekit.core.method import Context
 from treekit.language.coreference import parse_history
@@ -101,38 +101,6 @@ def sentences(prediction):
 
 def graph(pages, **how):
     return build_graph(pages, PairsOfCapitals(), FakeEmbedder(), **how)
-
-
-def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
-    p = Passage("p", "Grey Harbour (novel)", "It is by Ida Roth. Fog\n everywhere.")
-    [one] = PairsOfCapitals()([annotated_text(p)])
-    assert [s.stated for s, _ in sentences_of(p, one)] == [
-        "Grey Harbour (novel): It is by Ida Roth.",
-        "Grey Harbour (novel): Fog",
-        "Grey Harbour (novel): everywhere.",
-    ]
-    assert sentences_of(p, one)[0][1] == [("grey", "harbour", "novel"), ("grey", "harbour"), ("ida", "roth")]
-    assert (
-        sentences_of(p, AnnotatedText(note="not parsed"))[0][0].stated
-        == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
-    )
-    assert sentences_of(Passage("p", "Title", "  "), AnnotatedText()) == []
-    assert sentences_of(Passage("p", "", "No title."), AnnotatedText()) == [(Passage("p", "", "No title."), [])]
-
-
-def test_each_kind_of_edge_alone():
-    alone = [
-        Passage("a", "", "Ida Roth sang. Nobody heard."),
-        Passage("b", "", "Praise for Ida Roth came late."),
-        Passage("c", "", "Nobody heard anything."),
-    ]
-    g = graph(alone, similar=0)
-    assert g.neighbours(0, window=0) == {2: ["ida roth"]} and g.neighbours(3, window=0) == {}
-    # beside ends with the passage
-    assert g.neighbours(0, window=1) == {1: ["beside"], 2: ["ida roth"]} and g.neighbours(2, window=3) == {
-        0: ["ida roth"]
-    }
-    assert graph(alone, similar=1).neighbours(3, window=0) == {1: ["similar"]}
 
 
 def test_edges_equal_their_definition():

@@ -17,7 +17,6 @@ from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
-from treekit.explorer.overrides import switch
 from treekit.explorer.runs import RunData, open_run
 from treekit.explorer.server import ServedExplorer
 from treekit.papers.registry import method
@@ -198,31 +197,14 @@ def test_the_command(tmp_path):
     assert unknown.returncode == 2 and "no run is named" in unknown.stderr
 
 
-def test_what_a_switch_takes_is_said_before(done):
-    "The price that is shown is what the run then takes: all of it where every question was tried."
-    from treekit.explorer.cost_preview import try_switch
-
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    price = try_switch(opened, "treerare", dict(top_k=3))
-    made = switch(opened, "treerare", dict(top_k=3))
-    ledger = next(r for r in store.usage(by=("method",)) if r["method"] == "treerare, top_k=3")
-    assert (price.rows, price.tried) == (3, 3) and price.dollars == 0
-    assert price.calls - price.found == ledger["calls"] - ledger["hits"] and made.rows[0].answer
-    again = try_switch(opened, "treerare", dict(top_k=3))
-    assert again.found == again.calls == price.calls and again.tokens == 0
-
-
 def test_the_page_runs_switches_sweeps_and_forks(done):
-    "By the API's paths: price, run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
+    "By the API's paths: run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
     store, runs = done
     api, name = ExplorerAPI(store, forks=True), runs["rdr2"]
     known = api.get(f"fields/{name}/rdr2")
     assert all(f["meaning"] for f in known["settings"])
     assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
-    price = api.done(api.post(f"price/{name}", change))
-    assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]
     made = api.done(api.post(f"switch/{name}", change))
     assert api.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
     swept = api.done(api.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
@@ -243,29 +225,12 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
         (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
         (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])),
         (f"fork/{name}/0", dict(code=[["a", "b"]])),
-        (f"price/{name}", dict(method="rdr2", n=-1)),
+        (f"switch/{name}", dict(method="rdr2", n=-1)),
         ("stop/99", {}),
         ("shutdown", {}),
     ):
         with pytest.raises(UsageError):
             api.post(path, body)
-
-
-def test_a_parse_is_shown_and_edited_from_the_page(done):
-    store, runs = done
-    api, name = ExplorerAPI(store, forks=True), runs["treerare"]
-    found = api.get(f"parse/{name}/0/1")
-    [text] = found["texts"]
-    one = text["sentences"][0]
-    assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
-    made = api.done(
-        api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]]))
-    )
-    shown = api.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
-    assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
-    circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
-    with pytest.raises(UsageError, match="below itself"):
-        api.post(f"fork/{name}/0", circle)
 
 
 def test_a_run_can_be_watched_and_stopped(done):

@@ -226,44 +226,37 @@ def test_a_switch_from_the_page(browser, alive):
     page.keyboard.press("s")
     until(page, "document.querySelector('.tkx-bench [aria-label=top_k]')")
     assert "number" in page.locator(".tkx-bench").inner_text() or page.locator(".tkx-bench .tkx-small").count() > 5
-    assert page.get_by_role("button", name="Run it", exact=True).is_disabled(), "nothing runs before its price is shown"
+    assert page.get_by_role("button", name="Run it", exact=True).is_disabled(), "nothing has changed"
     page.get_by_label("top_k", exact=True).focus()
     page.keyboard.press("Control+A")
     page.keyboard.type("3")
-    page.get_by_role("button", name="What would it take?").focus()
-    page.keyboard.press("Enter")
-    until(page, "/to ask/.test(document.querySelector('.tkx-bench').innerText)")
-    assert "from the store" in page.locator(".tkx-bench").inner_text()
     page.get_by_role("button", name="Run it", exact=True).focus()
     page.keyboard.press("Enter")
     until(page, "explorer.other && explorer.other.head.methods[0] === 'treerare, top_k=3' && explorer.second.n")
     assert page.evaluate("explorer.run.name") == name and "McNemar" in page.locator(".tkx-left").inner_text()
     page.get_by_label("top_k", exact=True).fill("abc")
-    press_named(page, "What would it take?")
+    press_named(page, "Run it")
     until(page, "document.querySelector('.tkx-status').innerText.includes('whole number')")
     assert page.trouble == []
     page.close()
 
 
-def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
-    "A page that is loaded again, and another tab, follow the count and have its Stop; one that isn't stopped says its result."
+def test_a_run_is_stopped_after_f5(browser, alive, monkeypatch):
+    "A page that is loaded again, and another tab, follow the run and have its Stop; one that isn't stopped offers its result."
     from treekit.explorer import api
 
     served, name, _ = alive
-    counted, go_on = api.price_record, threading.Event()
+    switched, go_on = api.switch, threading.Event()
 
-    def slow(run, wanted, job):
-        watch = job.watch
-
+    def slow(run, *change, watch):
         def held(told):
-            while not (job.halt or go_on.is_set()):
+            while not (jobs.under_way().halt or go_on.is_set()):
                 time.sleep(0.02)
             watch(told)
 
-        job.watch = held
-        return counted(run, wanted, job)
+        return switched(run, *change, watch=held)
 
-    monkeypatch.setattr(api, "price_record", slow)
+    monkeypatch.setattr(api, "switch", slow)
     jobs = served.api.replays.jobs
 
     def begun():
@@ -271,10 +264,10 @@ def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
         page.evaluate(f"explorer.openRun('{name}').then(() => explorer.pane('switches'))")
         until(page, "document.querySelector('.tkx-bench [aria-label=top_k]')")
         page.get_by_label("top_k", exact=True).fill("2")
-        press_named(page, "What would it take?")
-        until(page, "/Counting.*runs/.test(document.querySelector('.tkx-status').innerText)")
+        press_named(page, "Run it")
+        until(page, "/The run.*runs/.test(document.querySelector('.tkx-status').innerText)")
         page.reload()
-        until(page, "window.explorer && /Counting.*runs/.test(document.querySelector('.tkx-status').innerText)")
+        until(page, "window.explorer && /The switch.*runs/.test(document.querySelector('.tkx-status').innerText)")
         return page
 
     page, tab = begun(), opened(browser, served.address)
@@ -283,14 +276,12 @@ def test_a_count_is_stopped_after_f5(browser, alive, monkeypatch):
         until(shown, "document.querySelector('.tkx-status button')?.innerText === 'Stop'")
     page.get_by_role("button", name="Stop", exact=True).click()
     for shown in (page, tab):
-        until(shown, "document.querySelector('.tkx-status').innerText.startsWith('Counting was stopped')")
+        until(shown, "document.querySelector('.tkx-status').innerText.startsWith('The switch was stopped')")
     assert job.state == "stopped" and jobs.under_way() is None
     page.close()
     page = begun()
     go_on.set()
-    until(
-        page, "/Counting has ended: .* calls .* from the store/.test(document.querySelector('.tkx-status').innerText)"
-    )
+    until(page, "/The switch has ended. Open run/.test(document.querySelector('.tkx-status').innerText)")
     assert jobs.under_way() is None and page.trouble == tab.trouble == []
     page.close()
     tab.close()
@@ -304,11 +295,6 @@ def test_a_sweep_and_a_fork_from_the_page(browser, alive):
     until(page, "document.querySelector('.tkx-bench [aria-label=\"field to sweep\"]')")
     page.get_by_label("field to sweep").select_option("top_k")
     page.get_by_label("values, with commas between").fill("1, 3")
-    press_named(page, "What would the sweep take?")
-    until(
-        page,
-        "[...document.querySelectorAll('.tkx-bench button')].some(b => b.innerText === 'Run the sweep' && !b.disabled)",
-    )
     press_named(page, "Run the sweep")
     until(
         page,

@@ -12,15 +12,13 @@ from treekit.experiments.resources import LazyRetriever
 from treekit.corpora.documents import build_tree, add_introduction
 from treekit.core.prompts import Completion
 from treekit.llm.openai_client import OpenAIClient
-from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, Served
+from treekit.papers.rdr2.baselines import ASC, FLARE, Served
 from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
-from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CODE, RDR2, TOP_K, grouped
+from treekit.papers.rdr2.method import ABLATIONS, METHODS, PUBLIC_CODE, RDR2, grouped
 from treekit.papers.rdr2.public_code import RULES
 from treekit.papers.rdr2.readers import Reader
-from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.rdr2.training import ROUTER, SETTINGS
 from treekit.papers.rdr2.router import (
     COUNTED,
     CURATED,
@@ -241,29 +239,6 @@ def test_the_case_study_in_its_order():
     assert router.read[0].inputs["documents"][0].title == "Six Flags Over Texas" and "19:" not in router.read[0].text
     together = ask(RDR2(views="document"), Router(lambda d: "Cannot answer"), [park, TITAN], *chunks)
     assert [n.data["lit"] for n in routings(together)] == [[18, 20], [2]]
-
-
-def test_the_case_in_the_other_format_and_by_another_model():
-    "The router is another model than the reader, and is asked for the routing alone."
-
-    def enclosed(document):
-        return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
-
-    reader, router = Router(None), Router(enclosed)
-    context = Context(
-        reader,
-        Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
-        documents=Documents([the_park()]),
-        router=router,
-    )
-    p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), context))
-    assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
-    assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
-    assert (
-        "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template
-        and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
-    )
-    assert RDR2().format == SETTINGS[ROUTER].format == "tag"  # App. A.2, as C.2, Table 12 and the public code write it
 
 
 # --- Algorithm 1, against another way to say it
@@ -755,23 +730,6 @@ def test_ablations():
     ] == [[8]]
 
 
-def test_the_rows_are_the_printed_ones():
-    printed = lambda artefact: {r["method"] for r in published("rdr2", artefact)}
-    assert set(ABLATIONS) == printed("table2") and set(ITERATIONS) == printed("table9")
-    assert set(TOP_K["RDR2 (Ours)"]) == set(TOP_K["Retrieve-and-Read"]) == printed("table8")
-    assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(
-        METHODS
-    ) | set(BASELINES)
-    rows = published("rdr2", "table7") + published("rdr2", "table9")
-    value = {(r["artefact"], r["method"], r["metric"]): r["value"] for r in rows}
-    # why w/o [EXPAND] is no field
-    assert all(
-        value["table7", "w/o [expand]", m] == v
-        for (a, name, m), v in value.items()
-        if (a, name) == ("table9", "iter-0") and ("table7", "w/o [expand]", m) in value
-    )
-
-
 @pytest.mark.parametrize(
     "dataset, answer, words",
     [
@@ -992,44 +950,3 @@ def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     assert listed.answer == "Ribe, Usk, Tarn"
     alone = ask(ASC(**words, agree=1.0, top_k=0), sampler := Sampler(), [], CHUNK)
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
-
-
-class Directions:
-    "Vectors of length 1: sentences that name the mill lie close together."
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, texts, questions=False):
-        import numpy as np
-
-        self.asked += texts
-        angles = [
-            0.05 * len(t) / 40 if "mill" in t else 1.0 if "Ada" in t else 2.0 + 0.8 * i for i, t in enumerate(texts)
-        ]
-        return np.array([[np.cos(a), np.sin(a)] for a in angles])
-
-
-def test_asc_clusters_by_embeddings_and_counts_members():
-    "50 samples; sentences by their vectors, items by edit distance; a cluster is as strong as it has members."
-    assert (ASC().samples, ASC().requires, ASC(compare="words").requires) == (50, ("embedder",), ())
-
-    class Twice(FakeChat):
-        def reply(self, request, i):
-            if request.prompt.task == "read_list":
-                return Completion("Port Essel, Ribe" if i else "Port Esel")
-            return Completion("The mill is from 1801. The old mill is of 1801." if i == 0 else "Ada Roth owned it.")
-
-    embed, asked = Directions(), Question("q", "asqa", "What?")
-
-    def clusters(method, question=asked):
-        p = asyncio.run(method(question, Context(Twice(), Shelf(CHUNK), embedder=embed)))
-        return [(c["text"], c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]]
-
-    settings = dict(samples=4, agree=0.5, summarise=False)
-    assert (
-        clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)]
-        and len(embed.asked) == 3
-    )
-    assert clusters(ASC(**settings, counted="samples"))[0] == ("The old mill is of 1801.", 1, False)
-    assert clusters(ASC(**settings), Question("q", "qampari", "Which?")) == [("Port Essel", 4, True), ("Ribe", 3, True)]
