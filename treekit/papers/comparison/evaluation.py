@@ -269,9 +269,8 @@ MEAN, MULTIHOP_MEAN = "mean", "multi-hop mean"
 def quality_cells(
     results: Results,
     rows: dict[str, ComparedMethod],
-) -> list[
-    Scored
-]:  # paper, method, dataset (as shown), metric, n, failures, value, low, high, words; and at last the means
+) -> list[Scored]:
+    # returns paper, method, dataset (as shown), metric, n, failures, value, low, high, words; and at last the means
     "Every cell that was run, with its bootstrap interval; then each row's mean."
     from treekit.experiments.results import mean_of_means
 
