@@ -349,7 +349,7 @@ def read_dump(value):
 
 # --- cassettes
 
-HOSTILE = """CREATE TRIGGER t AFTER INSERT ON ledger BEGIN INSERT INTO ledger SELECT * FROM ledger; END
+HOSTILE = """CREATE TRIGGER t AFTER INSERT ON call_log BEGIN INSERT INTO call_log SELECT * FROM call_log; END
 CREATE TRIGGER t BEFORE DELETE ON predictions BEGIN SELECT RAISE(ABORT, 'no'); END
 DROP TABLE calls; CREATE VIEW calls AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS key, 1 AS completion FROM c
 DROP TABLE about; CREATE VIEW about AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS name, 1 AS value FROM c
@@ -387,8 +387,8 @@ UPDATE requests SET model = NULL, endpoint = 5
 UPDATE predictions SET row = '[', trace = x'01'
 UPDATE predictions SET row = '[]'
 UPDATE predictions SET trace = NULL
-UPDATE ledger SET outcome = 'x', paid = 'much'
-UPDATE ledger SET paid = -9e999, key = NULL
+UPDATE call_log SET outcome = 'x', paid = 'much'
+UPDATE call_log SET paid = -9e999, key = NULL
 UPDATE about SET value = 'no JSON'
 INSERT INTO about VALUES (NULL, NULL)""".split("\n")
 

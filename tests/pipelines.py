@@ -82,7 +82,7 @@ def check(make, tmp_path, calls, searches=1, n=20):
     with Store(tmp_path / "budget.sqlite") as store:
         with pytest.raises(BudgetExceeded):
             go("1", store, poor := PaidModel(), budget=limit)
-        assert poor.asked and store.query("SELECT TOTAL(paid) FROM ledger")[0][0] <= limit
+        assert poor.asked and store.query("SELECT TOTAL(paid) FROM call_log")[0][0] <= limit
         rich = PaidModel()
         assert answers(go("1", store, rich)) == answers(fresh)
         assert sorted(poor.asked + rich.asked) == sorted(first.asked)

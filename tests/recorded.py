@@ -1,4 +1,4 @@
-"One question answered by one method over the OpenAI protocol, and the store's record of what was asked, in the ledger's order."
+"One question answered by one method over the OpenAI protocol, and the store's record of what was asked, in the call log's order."
 
 import json, zlib
 
@@ -38,10 +38,10 @@ class Spied:
 
 
 def recorded_calls(store):
-    "(method, node, sample, parameters, text) of each call, in the order of the ledger."
+    "(method, node, sample, parameters, text) of each call, in the order of the call log."
     store.flush()
     rows = store.query(
-        "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
+        "SELECT l.method, l.node, c.sample, r.body FROM call_log l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
         "l.outcome = 0 ORDER BY l.rowid"
     )
     bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
@@ -55,7 +55,7 @@ def timed_calls(store):
     "(node, text, start, end) of each call, by the store's clock."
     store.flush()
     rows = store.query(
-        "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
+        "SELECT l.node, r.body, c.time, c.completion FROM call_log l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
         "WHERE l.outcome = 0 ORDER BY c.time"
     )
     return [

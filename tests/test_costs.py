@@ -1,4 +1,4 @@
-"What answers cost: the ledger's tokens, the provider's cache, the price, the frontier; and the erratum ledger beside them."
+"What answers cost: the call log's tokens, the provider's cache, the price, the frontier; and the errata beside them."
 
 import asyncio, csv
 from dataclasses import dataclass
@@ -115,16 +115,16 @@ def answered(questions, store, n=1, twice=False):
 QUESTIONS = [Question(str(i), "d", f"Which tea is number {i}?", ("green",)) for i in range(4)]
 
 
-def test_bill_is_the_ledgers():
+def test_bill_is_the_call_logs():
     store = Store()
     [bill] = bills(answered(QUESTIONS, store, n=3, twice=True), store)
-    [ledger] = store.usage(("method", "dataset"))
+    [logged] = store.usage(("method", "dataset"))
     assert (
         {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")}
-        == {k: ledger[k] for k in ("calls", "tokens_in", "tokens_out")}
+        == {k: logged[k] for k in ("calls", "tokens_in", "tokens_out")}
         == dict(calls=24, tokens_in=24000, tokens_out=168)
     )
-    assert ledger["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
+    assert logged["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
     assert bill["separate_in"] == 3 * bill["tokens_in"] and bill["cached_in"] == 8 * 256
 
 
@@ -187,11 +187,11 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     results = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     store = open_store(P)
     for bill in bills(results, store):
-        [ledger] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
+        [logged] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
         assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (
-            ledger["calls"],
-            ledger["tokens_in"],
-            ledger["tokens_out"],
+            logged["calls"],
+            logged["tokens_in"],
+            logged["tokens_out"],
         ) and bill["separate_in"] == bill["tokens_in"]
     store.close()
     again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)

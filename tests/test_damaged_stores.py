@@ -13,7 +13,7 @@ N = 400
 
 
 def fill(path, n=N, url="http://a"):
-    "A store with n calls, as many predictions, and their ledger; the keys of the calls."
+    "A store with n calls, as many predictions, and their call log; the keys of the calls."
     names = []
     with Store(path) as store:
         for i in range(n):

@@ -88,8 +88,8 @@ def test_random_forks_ask_only_what_follows(done, name, times):
         reply = rng.choice(("FINAL: nobody", "I don't know.", "", "[REFUSE]"))
         made = fork(opened, i, Edits(replies=((key, reply),)), name=f"{name} {times} {turn}")
         assert made.run.kept.head["about"]["parent"] == [opened.name, i] and not made.row.error
-        ledger = [r for r in store.usage(by=("method",)) if r["method"] == made.row.method]
-        assert (ledger[0]["calls"] - ledger[0]["hits"] if ledger else 0) == made.asked
+        logged = [r for r in store.usage(by=("method",)) if r["method"] == made.row.method]
+        assert (logged[0]["calls"] - logged[0]["hits"] if logged else 0) == made.asked
         known = set(keys)
         assert made.asked <= len([k for k in calls(made.run, 0) if k not in known])
         twice = fork(opened, i, Edits(replies=((key, reply),)), name=f"{name} {times} {turn}")

@@ -211,4 +211,4 @@ def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F8
     assert not running_runs(store)
     monkeypatch.undo()
     end_announcement(store, announce_run(store, {"m": questions["films"][0]}, questions, profile, keys))
-    assert not store.query("SELECT 1 FROM kept WHERE key = ?", left)
+    assert not store.query("SELECT 1 FROM saved_runs WHERE key = ?", left)

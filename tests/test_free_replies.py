@@ -25,7 +25,7 @@ def home(tmp_path, monkeypatch):
 
 
 def counted(path):
-    tables = ("calls", "requests", "predictions", "ledger")
+    tables = ("calls", "requests", "predictions", "call_log")
     with closing(sqlite3.connect(path)) as other:
         return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in tables}
 
@@ -46,7 +46,7 @@ def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
         == len({k for r in results.rows for n in r.trace.nodes for k in n.calls})
         > 0
     )
-    assert found["ledger"] >= found["calls"]
+    assert found["call_log"] >= found["calls"]
 
 
 def test_a_second_run_finds_them(tmp_path):

@@ -221,7 +221,7 @@ def tape(tmp_path, sql):
     return path
 
 
-STORE_TABLES = "calls requests predictions failures ledger about".split()
+STORE_TABLES = "calls requests predictions failures call_log about".split()
 # what is beside the rows that are read; one bad row among good ones; half a character, which is read as a question mark
 BESIDE = re.compile(r"SET trace = NULL|CREATE TRIGGER|CREATE TABLE (own|big)|about VALUES \(NULL|ud800")
 BAD_TAPES = [line for line in fuzz_targets.HOSTILE if not BESIDE.search(line)]
@@ -239,7 +239,7 @@ def test_of_a_good_cassette_the_rows_are_copied_and_nothing_else(tmp_path, sql):
     with Store.replay(tape(tmp_path, sql), predictions=True) as store:
         assert {n for (n,) in store.query("SELECT name FROM sqlite_master WHERE type <> 'index'")} == {*STORE_TABLES}
         counts = {t: store.query(f"SELECT COUNT(*) FROM {t}")[0][0] for t in STORE_TABLES}
-        assert counts == dict(calls=6, requests=3, predictions=3, failures=1, ledger=6, about=1)
+        assert counts == dict(calls=6, requests=3, predictions=3, failures=1, call_log=6, about=1)
         assert store.about == dict(command="x")
         assert all(
             isinstance(c, Completion)

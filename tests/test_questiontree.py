@@ -139,7 +139,7 @@ def test_what_was_asked_is_found():
 
 @pytest.mark.slow
 def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
-    "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
+    "Algorithm 1, prompts and errata need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv
     from treekit.artefacts.reproduce import reproduce_all
     from treekit.artefacts.catalog import runnable

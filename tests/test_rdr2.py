@@ -781,7 +781,7 @@ def go(methods, asked, profile, **given):
 
 
 def test_a_router_of_its_own(tmp_path, server):
-    "A profile's router is another model; its calls stand in the ledger under its name, and a budget doesn't silently hold for one of two."
+    "A profile's router is another model; its calls are in the call log under its name, and a budget doesn't silently hold for one of two."
     page = dict(
         id="t",
         title="Tarn",

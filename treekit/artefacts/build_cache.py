@@ -283,14 +283,14 @@ def last_saved(
     store: Path,  # of a profile
 ) -> float:  # 0 without a store
     "Time of the last saved run, by the store's clock, which never goes back."
-    return _number(store, "SELECT coalesce(max(time), 0.0) FROM kept")
+    return _number(store, "SELECT coalesce(max(time), 0.0) FROM saved_runs")
 
 
 def last_logged(
     store: Path,  # of a profile
 ) -> int:  # 0 without a store
     "Last row of the call log."
-    return _number(store, "SELECT coalesce(max(rowid), 0) FROM ledger")
+    return _number(store, "SELECT coalesce(max(rowid), 0) FROM call_log")
 
 
 def _number(store, sql):
@@ -381,7 +381,7 @@ def runs_since(
             sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)
         ) as db:
             rows = db.execute(
-                "SELECT key, head FROM kept WHERE head != '' AND time > ? ORDER BY time DESC, key", (before,)
+                "SELECT key, head FROM saved_runs WHERE head != '' AND time > ? ORDER BY time DESC, key", (before,)
             ).fetchall()
     except sqlite3.Error:
         return []  # a cassette, or a store without records

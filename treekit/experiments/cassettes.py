@@ -61,7 +61,7 @@ def note_read(
     "Record the calls, questions and failures that a run has read."
     store.flush()
     keys = [
-        key for (key,) in store.query("SELECT DISTINCT key FROM ledger WHERE run=?", store.run)
+        key for (key,) in store.query("SELECT DISTINCT key FROM call_log WHERE run=?", store.run)
     ]  # only this run's calls
     asked = {d: [as_record(q) for q in some] for d, some in questions.items()}
     write_whole(folder / f"{uuid.uuid4().hex}.json", json.dumps(dict(keys=[*keys, *failures], questions=asked)))

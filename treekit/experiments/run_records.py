@@ -90,7 +90,7 @@ def _pack(value):
 
 def _there(store):
     "Whether the store has records (older stores have none). Records are written immediately, unlike calls."
-    return bool(store.connection.query("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
+    return bool(store.connection.query("SELECT 1 FROM sqlite_master WHERE name = 'saved_runs'"))
 
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #a02a94f2
@@ -157,11 +157,11 @@ def packed_questions(
 # %% ../../nbs/14_experiments/01_run_records.ipynb #611842ba
 def _held(store, names):
     "Names of the records that the store has."
-    sql = "SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+    sql = "SELECT key FROM saved_runs WHERE key IN (SELECT value FROM json_each(?))"
     return {key for (key,) in store.connection.query(sql, json.dumps(names))}
 
 
-_NOW = "max(?, 1e-6 + (SELECT coalesce(max(time), 0) FROM kept))"  # later than all saved runs, also if the clock was set back
+_NOW = "max(?, 1e-6 + (SELECT coalesce(max(time), 0) FROM saved_runs))"  # later than all saved runs, also if the clock was set back
 
 
 def save_run(
@@ -179,12 +179,14 @@ def save_run(
     "Write down what was run. A record that is there keeps all but its time and facts, and gets the models that an older treekit left out."
     said = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows]
     name = fingerprint(said, about)[:12]
-    if _there(store) and (found := store.query("SELECT body FROM kept WHERE key=?", name)):
+    if _there(store) and (found := store.query("SELECT body FROM saved_runs WHERE key=?", name)):
         [[packed_body]] = found
         body = json.loads(zlib.decompress(packed_body))
         packed_body = _pack(dict(models=models) | body | (dict(facts=_facts(facts)) if facts else {}))
         store.write(
-            lambda db: db.execute(f"UPDATE kept SET time={_NOW}, body=? WHERE key=?", (time.time(), packed_body, name))
+            lambda db: db.execute(
+                f"UPDATE saved_runs SET time={_NOW}, body=? WHERE key=?", (time.time(), packed_body, name)
+            )
         )
         return name
     asked = packed or packed_questions(questions, store)
@@ -226,9 +228,11 @@ def _insert(store, name, head, body, asked):
     every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
 
     def write(db):
-        add_table(db, "kept")
-        db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q])
-        db.execute(f"INSERT OR REPLACE INTO kept VALUES (?,?,?,{_NOW})", (name, head, _pack(body), now))
+        add_table(db, "saved_runs")
+        db.executemany(
+            "INSERT OR IGNORE INTO saved_runs VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q]
+        )
+        db.execute(f"INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,{_NOW})", (name, head, _pack(body), now))
 
     store.write(write)
 
@@ -240,7 +244,7 @@ def saved_runs(
     "List the saved runs of a store."
     if not _there(store):
         return []
-    rows = store.query("SELECT key, time, head FROM kept WHERE head != '' ORDER BY time DESC, key")
+    rows = store.query("SELECT key, time, head FROM saved_runs WHERE head != '' ORDER BY time DESC, key")
     return [dict(name=key, time=at) | json.loads(head) for key, at, head in rows]
 
 
@@ -280,7 +284,7 @@ def announce_run(
 
 def end_announcement(store: Any, name: str):
     "Remove the announcement of a run."
-    store.write(lambda db: db.execute("DELETE FROM kept WHERE key=?", (name,)))
+    store.write(lambda db: db.execute("DELETE FROM saved_runs WHERE key=?", (name,)))
 
 
 def running_runs(
@@ -300,7 +304,9 @@ def _with_prefix(store, prefix):
     if not _there(store):
         return []
     rows = store.query(
-        "SELECT key, time, body FROM kept WHERE key >= ? AND key < ? ORDER BY time DESC", prefix, prefix + chr(0x10FFFF)
+        "SELECT key, time, body FROM saved_runs WHERE key >= ? AND key < ? ORDER BY time DESC",
+        prefix,
+        prefix + chr(0x10FFFF),
     )
     return [(key, at, json.loads(zlib.decompress(body))) for key, at, body in rows]
 
@@ -338,7 +344,7 @@ def find_run(
     if len(found) != 1:
         some = f"there are: {', '.join(known[:8])}" if known else "the store has none: run `treekit reproduce` first"
         raise UsageError(f"{'no' if not found else 'more than one'} run is named {name!r}; {some}")
-    [(head, body)] = store.query("SELECT head, body FROM kept WHERE key=?", found[0])
+    [(head, body)] = store.query("SELECT head, body FROM saved_runs WHERE key=?", found[0])
     body = json.loads(zlib.decompress(body))
     if found[0].startswith(_RUNNING):
         head = json.dumps(body["head"] | dict(running=True))
@@ -369,7 +375,7 @@ def _facts_of(rows):
 
 
 def _question(store, key):
-    return from_record(json.loads(zlib.decompress(store.query("SELECT body FROM kept WHERE key=?", key)[0][0])))
+    return from_record(json.loads(zlib.decompress(store.query("SELECT body FROM saved_runs WHERE key=?", key)[0][0])))
 
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #10b209b9
@@ -393,10 +399,10 @@ def save_note(
     key, note = f"n:{run}:{row}", dict(verdict=verdict, text=text, gold=gold, time=time.time())
 
     def write(db):
-        add_table(db, "kept")
-        db.execute("DELETE FROM kept WHERE key=?", (key,))
+        add_table(db, "saved_runs")
+        db.execute("DELETE FROM saved_runs WHERE key=?", (key,))
         if verdict or text or gold:
-            db.execute("INSERT INTO kept VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
+            db.execute("INSERT INTO saved_runs VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
 
     store.write(write)
     return note if verdict or text or gold else None

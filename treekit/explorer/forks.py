@@ -225,7 +225,7 @@ class Fork:
         return self.run.rows[0]
 
 
-def _ledger(store, method):
+def _call_log(store, method):
     "Totals of a method in the call log: paid, found, dollars."
     found = [r for r in store.usage(by=("method",)) if r["method"] == method]
     return (found[0]["calls"], found[0]["hits"], found[0]["cost_now"]) if found else (0, 0, 0.0)
@@ -251,7 +251,7 @@ def fork(
     forked = ForkedMethod(method, edits, method_fingerprint(method))
     base = unchanged_name(opened, row.method)
     who = name or f"{base}, fork: {words_of(edits, row.trace)}"
-    before = _ledger(store, who)
+    before = _call_log(store, who)
     about = dict(
         label=f"{who} · {_quoted(row.question.question)}", parent=[opened.name, i], method=base, edits=to_record(edits)
     )
@@ -263,7 +263,7 @@ def fork(
         if kept.models is not None:
             raise
         raise ReplayStopped(f"{e}; the run's record is an older one and doesn't name its models") from None
-    asked, found, dollars = (None if now is None else now - then for now, then in zip(_ledger(store, who), before))
+    asked, found, dollars = (None if now is None else now - then for now, then in zip(_call_log(store, who), before))
     if dollars is None and kept.profile.offline:
         dollars = 0.0  # the tables of prices don't name a model that costs nothing
     return Fork(open_run(store, results.kept), (opened.name, i), edits, asked - found, found, dollars)

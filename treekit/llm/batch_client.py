@@ -270,7 +270,7 @@ class BatchTracker:
         self.journal.send_again(batch.name)
         notify(
             f"{self.api.host} knows batch {batch.id[:60]} no more (404): its {batch.requests} requests are sent again; "
-            "what it may have cost is in no ledger"
+            "its cost is not in the call log"
         )
 
     def _refused(self, batch, state):

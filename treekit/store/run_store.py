@@ -120,7 +120,7 @@ class WriteBuffer:
                 for write in writes:
                     write(db)
                 if rows:
-                    db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", rows)
+                    db.executemany("INSERT INTO call_log VALUES (?,?,?,?,?,?,?,?,?)", rows)
                 yield db
             del self.log_rows[: len(rows)], self.writes[: len(writes)]
 
@@ -135,7 +135,7 @@ def _close(db, lock, buffer, pid):
                 pass
     except sqlite3.Error as e:
         print(
-            f"{len(buffer.log_rows)} rows of the ledger and {len(buffer.writes)} replies could not be written: {e}",
+            f"{len(buffer.log_rows)} rows of the call log and {len(buffer.writes)} replies could not be written: {e}",
             file=sys.stderr,
         )
     db.close()
@@ -233,7 +233,7 @@ def _usage_sql(columns):
     return f"""
         WITH asks AS (
             SELECT method, dataset, question, node, key, MIN(outcome) AS outcome, SUM(paid) AS paid, COUNT(*) = COUNT(paid) AS known
-            FROM ledger WHERE ? IS NULL OR run = ? GROUP BY method, dataset, question, node, key)
+            FROM call_log WHERE ? IS NULL OR run = ? GROUP BY method, dataset, question, node, key)
         SELECT {columns + "," if columns else ""}
             COUNT(*) FILTER (WHERE outcome < 2),
             COUNT(*) FILTER (WHERE outcome = 1),
@@ -370,7 +370,7 @@ class Store:
                     "INSERT INTO requests VALUES (?,?,?,?)", (hash, model, endpoint, zlib.compress(request.encode(), 1))
                 )
             db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?)", rows)
-            db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", paid)
+            db.executemany("INSERT INTO call_log VALUES (?,?,?,?,?,?,?,?,?)", paid)
 
         if self.connection.deferred:
             self.recent |= completions
@@ -411,7 +411,7 @@ class Store:
         row: int,  # of the call log; -1: none
     ) -> float:  # dollars
         "Sum of what was paid after a row of the call log."
-        return 0.0 if row < 0 else self.query("SELECT TOTAL(paid) FROM ledger WHERE rowid > ?", row)[0][0]
+        return 0.0 if row < 0 else self.query("SELECT TOTAL(paid) FROM call_log WHERE rowid > ?", row)[0][0]
 
     def charges(
         self,
@@ -419,7 +419,7 @@ class Store:
         since: float,  # time, in seconds since the epoch
     ) -> tuple[int, float | None]:  # attempts, and dollars; None if the price isn't known
         "Attempts at a question's calls that were charged and gave no reply."
-        told = "SELECT COUNT(*), TOTAL(paid), COUNT(paid) FROM ledger WHERE outcome=? AND question=? AND time>=?"
+        told = "SELECT COUNT(*), TOTAL(paid), COUNT(paid) FROM call_log WHERE outcome=? AND question=? AND time>=?"
         [(attempts, dollars, known)] = self.query(told, _CHARGED, question, since)
         return attempts, dollars if known == attempts else None
 

@@ -37,22 +37,28 @@ from ..core.prompts import Completion, sound_completion
 from .errors import damaged_file, report_skipped
 
 # %% ../../nbs/04_store/04_schema.ipynb #15ca93b8
-APPLICATION_ID, VERSION = 0x74726B74, 1  # "trkt"; raise the version when the tables change
+APPLICATION_ID, VERSION = 0x74726B74, 2  # "trkt"; raise the version when the tables change
 TABLES = dict(
     calls="CREATE TABLE calls (key TEXT PRIMARY KEY, request TEXT, sample INTEGER, completion TEXT, tokens_in INTEGER, "
     "tokens_out INTEGER, cost REAL, time REAL)",
     requests="CREATE TABLE requests (hash TEXT PRIMARY KEY, model TEXT, endpoint TEXT, body BLOB)",
     predictions="CREATE TABLE predictions (key TEXT PRIMARY KEY, row TEXT, trace BLOB, time REAL)",
-    ledger="CREATE TABLE ledger (run TEXT, method TEXT, dataset TEXT, question TEXT, node TEXT, key TEXT, outcome INTEGER, paid REAL, "
+    call_log="CREATE TABLE call_log (run TEXT, method TEXT, dataset TEXT, question TEXT, node TEXT, key TEXT, outcome INTEGER, paid REAL, "
     "time REAL)",
     about="CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT)",
 )
 OPTIONAL_TABLES = dict(
-    kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)",
+    saved_runs="CREATE TABLE saved_runs (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)",
     failures="CREATE TABLE failures (key TEXT PRIMARY KEY, row TEXT, trace BLOB, time REAL)",
 )  # failed questions, replayed as failures
 COLUMN_TYPES = dict(  # table -> type of each column
-    calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr", failures="ttBr"
+    calls="ttitiirr",
+    requests="tttb",
+    call_log="ttttttirr",
+    about="tt",
+    predictions="ttBr",
+    saved_runs="ttbr",
+    failures="ttBr",
 )
 _TYPES = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
 
@@ -177,7 +183,7 @@ def _check_row(table, row):
         return bool(decode_completion(row[3]))
     if table == "about":
         json.loads(row[1])
-    if table == "kept":
+    if table == "saved_runs":
         return bool(_unpacked(row[2])) and (not row[1] or isinstance(json.loads(row[1]), dict))
     if table == "failures":
         return _is_failure(json.loads(row[1])) and row[2] is None
@@ -215,7 +221,7 @@ def valid_rows(
         if is_valid_row(table, row):
             yield row
         else:
-            bad.append(str(row[0]) if table != "ledger" and isinstance(row[0], str) else f"row {number}")
+            bad.append(str(row[0]) if table != "call_log" and isinstance(row[0], str) else f"row {number}")
         if len(skipped) + len(bad) > most:
             raise damaged_file(Path(path).name, f"more than {most} rows can't be read, the last {bad[-1][:12]!r}")
     if bad and len(bad) == number and most < math.inf:
