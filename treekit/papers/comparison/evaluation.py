@@ -345,7 +345,7 @@ SIZES_ON_TWO_CORES = (
     "Smaller than printed: 3 passages a search; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
 )
 
-# paper -> data set, what is searched in its experiments, and the most questions: TreeRare reads 29,000 tokens for one
+# paper -> data set, what is searched in its experiments, and the most questions
 SETTING_OF = {
     "TreeRare": ("hotpotqa", "corpus", 10),
     "Tree-of-Question": ("hotpotqa", "corpus", 1000),
