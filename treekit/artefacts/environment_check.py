@@ -658,7 +658,7 @@ def _as_the_paper(profile, paper):
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7b02
 def _unechoed(profile, kind):
     "Message if a server doesn't echo log-probabilities, tested with one token on an unpaid server."
-    if kind != "echo" or profile.api_key_env or not _listens(profile.endpoint):
+    if kind != "echo" or not profile.served or profile.api_key_env or not _listens(profile.endpoint):
         return ""
     try:
         found = _asked(

@@ -27,6 +27,7 @@ __all__ = [
     "quality_cells",
     "against_best",
     "small_run",
+    "warnings_by_method",
     "beside_baselines",
     "what_methods_add",
     "cost_rows",
@@ -34,6 +35,7 @@ __all__ = [
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bca489b1
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -370,10 +372,28 @@ def small_run(
     return joined(*parts), entered
 
 
+def _warnings(row):
+    "Warnings in a trace, without the texts that they quote."
+    return {re.sub(r'".*?"|\d+', "…", note) for node in row.trace.nodes for note in node.notes}
+
+
+def warnings_by_method(
+    results: Results,
+) -> list[dict]:  # method, warning, questions, n; the most frequent first
+    "Number of questions in whose traces a warning is: a reply in another format, a cut reply, a step that wasn't made."
+    found = Counter((r.method, said) for r in results.rows for said in _warnings(r))
+    asked = Counter(r.method for r in results.rows)
+    return [
+        dict(method=m, warning=said, questions=found[m, said], n=asked[m])
+        for m in asked
+        for said in sorted((w for own, w in found if own == m), key=lambda w: (-found[m, w], w))
+    ]
+
+
 def beside_baselines(
     results: Results,
     rows: dict[str, ComparedMethod],
-) -> list[dict]:  # a row of `quality_cells` with calls, tokens, critical_path; own_adds, adds_low, adds_high, p
+) -> list[dict]:  # a row of `quality_cells` with calls, tokens, critical_path, warned; own_adds, adds_low, adds_high, p
     "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
     found, cost = qualities(results), {(c["method"], c["dataset"]): c for c in results.cost()}
     own = {(rows[m].paper, d): s[d] for (m, d), s in found.items() for s in [{d: s}] if rows[m].proposed}
@@ -383,6 +403,7 @@ def beside_baselines(
         c, mine = cost[spent], own.get((cell["paper"], d))
         line = {k: cell[k] for k in ("paper", "method", "dataset", "metric", "n", "failures", "value", "low", "high")}
         line |= dict(calls=c["calls"], tokens=c["tokens_in"] + c["tokens_out"], critical_path=c["critical_path"])
+        line["warned"] = sum(bool(_warnings(r)) for r in results.rows if r.method == cell["method"])
         if mine and not rows[cell["method"]].proposed:
             test = paired_test(*zip(*((found[spent][q], mine[q]) for q in found[spent])))
             line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p)
