@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError
-from treekit.core.types import Passage, Question
+from treekit.core.types import Question
 from treekit.core.method import Trace, Usage
-from treekit.analysis.annotation_ui import VotingPage
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
@@ -229,51 +228,6 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
 
 
 # --- the page
-
-
-def test_the_page_for_votes(tmp_path):
-    rows = [
-        row(f"q{i}", a, m)
-        for i in range(4)
-        for m, a in (
-            ("Direct Generation", f"{i}: 부산"),
-            ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"),
-        )
-    ] + [row("q9", "", error="timeout")]
-    page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
-    assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
-    page.press("1")
-    assert "name first" in page.said.value and not (tmp_path / "v.csv").exists()
-    page.name.value = "ada"
-    for i, key in enumerate("12x.,12212"):
-        page.keys.value = key
-    assert "no key" not in page.said.value and page.keys.value == ""
-    for at in range(8):
-        page.at = at
-        page.show()
-        assert (
-            not any(
-                bad in page.page.value
-                for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")
-            )
-            and "항구 &lt;b&gt;도시" in page.page.value
-        )
-    assert (
-        page.bar.value == 7
-        and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
-        and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
-    )
-    page.at = 7
-    page.buttons["valid"].click()
-    assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
-    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [
-        r.question.id for r in page.rows
-    ]
-    assert page.agreement() == []
-    bo = VotingPage(rows, tmp_path / "v.csv", "bo")
-    for _ in range(8):
-        bo.buttons["not valid"].click()
-    assert {c["metric"] for c in bo.agreement()} == {"PA", "PE", "Fleiss' Kappa"}
 
 
 # --- from raters' files to the table

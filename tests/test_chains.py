@@ -293,24 +293,6 @@ def test_the_rounds_of_the_public_code(monkeypatch):
 # the cache
 
 
-def test_the_cache_saves_the_work_and_changes_nothing():
-    by, parser = FakeEmbedder("words"), PairsOfCapitals()
-
-    def ask(method):
-        return asked(method, embedder=by, corpus=corpus(annotator=parser))[0]
-
-    first = ask(ChainRAG(**OWN))
-    work = by.counted, parser.counted
-    assert work == (8, 4)
-    for i in (1, 2, 3):
-        again, poor = ask(ChainRAG(**OWN)), ask(ChainRAG(cache=False, **OWN))
-        assert sentences(again) == sentences(first) == sentences(poor) and again.answer == poor.answer
-        assert (by.counted, parser.counted) == tuple((i + 1) * w for w in work)  # all of it is the poor one's
-    assert poor.trace.roots[0].data["graph"] == dict(sentences=8, parsed=4, embedded=8)
-    assert first.trace.roots[0].data["graph"] == dict(sentences=8, parsed=0, embedded=0)
-    assert poor.usage == again.usage  # calls are the same: the cache saves none
-
-
 def test_a_runs_questions_share_one_graph():
     by, store = FakeEmbedder("words"), Store()
     asked = [

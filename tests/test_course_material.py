@@ -274,16 +274,6 @@ def test_sample_answers_are_graded_and_stay_with_the_teacher(name):
         assert leaks_in(("Consider: " + sentence).encode(), needles, name), sentence
 
 
-def test_the_index_has_each_assignment_with_its_numbers():
-    text = "\n".join(cell_source(c) for c in read_notebook(FOLDER / "index.ipynb")["cells"])
-    rows = {row[0]: row for row in rows_of(text, 6)}
-    for name in ASSIGNMENTS:
-        facts = dict(rows_of(cell_source(source(name)["cells"][0]), 2))
-        [row] = [r for first, r in rows.items() if f"({name}.ipynb)" in first]
-        assert facts["Points"].startswith(f"{row[4]}:") and facts["Time"] == f"about {row[3]} hours", name
-    assert "```mermaid" in text
-
-
 def test_the_teachers_guide_is_not_handed_out():
     "Neither a wheel nor a working folder has it; it names every assignment and each command that exists."
     from treekit.cli.course import course_command
