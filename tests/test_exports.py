@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import explorer_store
-import nbformat
 import pytest
-from commands import run_notebook
 
 from treekit.config import load_profile
 from treekit.core.prompts import Completion
@@ -157,13 +155,3 @@ def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypat
     assert runs_behind(store, "toq/table2", "mine") == [kept[1]]
     write_record(work_dir("runs", "mine") / "toq/table2.json", code=0, runs=[kept[0]])
     assert runs_behind(store, "toq/table2", "mine") == [kept[0]] and runs_behind(store, "toq", "mine") == [kept[0]]
-
-
-@pytest.mark.long
-def test_twelve_questions_in_sql_have_the_kits_own_answers():
-    "The notebook asserts each of them."
-    pytest.importorskip("duckdb")
-    nb = nbformat.read(ROOT / "nbs" / "explore" / "sql.ipynb", 4)
-    source = "\n".join(c.source for c in nb.cells)
-    assert sum(f"\n## {i}. " in f"\n{source}" for i in range(1, 13)) == 12
-    run_notebook(nb, ROOT / "nbs" / "explore")
