@@ -261,7 +261,7 @@ def some_tree(draw, title="Page", id="page", prefix=""):
     return build_tree(title, rows, id)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_algorithm_1_lights_what_it_says(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -286,7 +286,7 @@ def test_algorithm_1_lights_what_it_says(seed):
 # --- a subtree that is too long
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -364,7 +364,7 @@ def one_after_another(tree, places, says, limit):
     return sorted(answers), opened, asked
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 80))])
+@pytest.mark.parametrize("seed", range(12))
 def test_at_once_is_as_one_after_another(seed):
     "Same answers, same expansions, same number of calls as the queue, whatever comes first; and the same trace in each run."
     draw = random.Random(seed)
@@ -518,7 +518,7 @@ def test_endless_expansion_ends(output, limit, reading):
         assert counts(p).get("limit", 0) + counts(p).get("open", 0) + counts(p).get("seen", 0) >= 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_any_text_is_read_or_refused(seed):
     "Whatever a model writes: behaviours, a refusal or a collapse, never another error."
     draw = random.Random(seed)
@@ -558,7 +558,7 @@ def test_any_text_is_read_or_refused(seed):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_what_is_rendered_is_parsed(name, seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -626,7 +626,7 @@ def the_public_code(tree, places, says, limit):
     return sorted(answers), opened
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_public_code_as_it_is_told_again(seed):
     draw = random.Random(f"code {seed}")
     tree = some_tree(draw, "Page", "p")
@@ -690,7 +690,7 @@ def test_ablations():
     assert visible(ABLATIONS["w/o content"]) == [[]]
     assert visible(ABLATIONS["w/o structure"]) == [[8]]
     assert visible(ABLATIONS["w/o router"]) == []
-    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
+    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(12)}
     assert found == {(2,), (4,), (6,), (8, 9), (12,)}
     assert visible(RDR2(similarity=False), id="q7") == visible(RDR2(similarity=False), id="q7")
     assert len({tuple(visible(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
@@ -705,7 +705,7 @@ def test_ablations():
     assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."]
     assert routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]
     code = Router(lambda d: "[ANSWER] 8: The harbour")
-    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(40)}
+    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(12)}
     assert leaves == {(2,), (4,), (6,), (8, 9), (12,)}  # a leaf's section, drawn for each passage
     p = ask(
         RDR2(structure=False, reading="code"),
