@@ -1,6 +1,6 @@
 "The command line for tests: in a process of its own where that is the point, else in this one, with notebooks in kernels that are warm."
 
-import atexit, contextlib, functools, io, os, subprocess, sys
+import atexit, functools, os, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -24,18 +24,6 @@ def shell(*words, cwd=ROOT, **env):
     out, err = process.communicate(timeout=600)
     assert "Traceback" not in err, err
     return process.returncode, out, err
-
-
-def here_and_there(code, **env):
-    "What a program prints in this process, and in another, where strings hash otherwise."
-    with contextlib.redirect_stdout(io.StringIO()) as here:
-        exec(code, {"__name__": "program"})
-    seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-    env = os.environ | dict(PYTHONHASHSEED=seed) | env
-    there = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=env
-    ).stdout
-    return here.getvalue(), there
 
 
 class Kept:

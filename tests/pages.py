@@ -2,8 +2,6 @@
 
 from xml.sax.saxutils import escape
 
-from treekit.synthetic.generate import SyntheticWiki
-
 
 def wikitext(article):
     "An article as an editor would have written it: infobox, links, references, a file, a comment, sections at the end that only point elsewhere."
@@ -32,21 +30,3 @@ def page(title, id, text, space=0, redirect=""):
         f"   <model>wikitext</model>\n"
         f'      <text xml:space="preserve">{escape(text)}</text>\n    </revision>\n  </page>\n'
     )
-
-
-def write_dump(path, articles, opened=open):
-    "A dump of so many articles, each tenth followed by a redirect to it, and one talk page, list, disambiguation page and empty page in a hundred."
-    with opened(path, "wt", encoding="utf-8") as f:
-        f.write('<mediawiki xml:lang="en">\n  <siteinfo>\n    <sitename>World</sitename>\n  </siteinfo>\n')
-        for n, a in enumerate(SyntheticWiki(articles=articles).articles()):
-            f.write(page(a.title, a.id, wikitext(a)))
-            if n % 10 == 0:
-                f.write(page(f"About {a.title}", f"r{n}", f"#REDIRECT [[{a.title}]]", redirect=a.title))
-            if n % 100 == 0:
-                f.write(
-                    page(f"Talk:{a.title}", f"t{n}", "x", 1)
-                    + page(f"List of {n}", f"l{n}", "* x")
-                    + page(f"No {n}", f"d{n}", "* x\n{{disambiguation}}")
-                    + page(f"Blank {n}", f"b{n}", "{{stub}}")
-                )
-        f.write("</mediawiki>\n")

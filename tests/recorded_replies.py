@@ -193,21 +193,6 @@ def oracle(row):
     return None
 
 
-FIRST = {  # a kind's first reader, for replies that nothing but our readers has read
-    "cot": "final",
-    "r1-think": "final",
-    "rag-answer": "final",
-    "react": "turn",
-    "search-r1": "tag",
-    "self-ask": "ask",
-    "judge": "value",
-    "graph-extraction": "graph",
-    "openie-triples": "triples",
-    "ircot": "query",
-    "flare": "path",
-}
-
-
 def unlike_oracle(rows=None):
     "How readings compare with the oracle: Counter of (kind, how), and those that differ without a note."
     counts, silent = Counter(), []

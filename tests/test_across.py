@@ -11,16 +11,15 @@ from treekit.papers.comparison.evaluation import (
     MEAN,
     QUALITY,
     against_best,
-    cost_rows,
     empty_cells,
     entrants,
     qualities,
     quality_cells,
     run_across,
 )
-from treekit.experiments.pareto import Spending, dominated, pareto, shared_sets, spendings, total
+from treekit.experiments.pareto import pareto, spendings
 from treekit.experiments.tables import sample_questions
-from treekit.papers.comparison.figures import front_panel, front_plot, quality_table
+from treekit.papers.comparison.figures import quality_table
 from treekit.artefacts.catalog import inventory, runnable
 
 P = load_profile("offline", n=3, retriever="bm25s")
@@ -47,13 +46,6 @@ def test_the_five_methods_and_the_baselines_of_each_paper_are_there():
         entrants(P, "most")
 
 
-def test_rows_are_named_by_what_runs():
-    assert "SEARCH-R, prompted" in entrants(P) and "RDR², prompted" in entrants(P)
-    named = entrants(replace(P, navigator="tiny", router="tiny"))
-    assert "SEARCH-R, navigator tiny" in named and "RDR², router tiny" in named
-    assert named["SEARCH-R, navigator tiny"].method.decomposer == "navigator"
-
-
 @pytest.mark.long
 def test_arises_row_says_whether_its_values_are_guessed(server, tmp_path, monkeypatch):
     "A server that echoes no log-probabilities can't give ARISE's risk; the row runs with guesses, and is named so."
@@ -76,57 +68,6 @@ def test_an_empty_cell_has_its_reason():
     assert "every row on ELI5, since only the word overlap" in said
 
 
-def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
-    "Dollars are a function of tokens. The mark farthest to the left has no room for a label on its left."
-    from matplotlib.text import Annotation
-    from treekit.core.method import Usage
-
-    def spent(name, tokens, right):
-        return Spending(name, {"d": [Usage(tokens_in=tokens)] * 4}, {"d": right})
-
-    some = [
-        spent("CoT-SC", 100, [1, 0, 0, 0]),
-        spent("Verify-and-Edit", 105, [1, 0, 0, 0]),
-        spent("CAPITALS", 106, [1, 0, 0, 0]),
-        spent("Far", 900, [1, 1, 1, 0]),
-    ]
-    points, band = front_panel(some, lambda usage: usage.tokens_in / 100)
-    assert [p.cost[0] for p in points] == [1, 1.05, 1.06, 9] and [p.on_front for p in points] == [
-        True,
-        False,
-        False,
-        True,
-    ]
-    fig = front_plot({"a": (points, band)}, {"Far"}, "cents")
-    fig.canvas.draw()
-    [ax] = fig.axes
-    labels, frame = [t for t in ax.texts if isinstance(t, Annotation)], ax.get_window_extent()
-    assert len(labels) == 4 and all(t.get_window_extent().x0 > frame.x0 for t in labels)
-
-
-@pytest.mark.slow
-def test_a_set_that_only_a_stand_in_could_judge_counts_nowhere_and_with_a_judge_everywhere(rows, results, monkeypatch):
-    "ELI5's claim recall: no cell, no mean, no cost, no front by word overlap; and with a judge all that the others have."
-    from treekit.experiments import metric_judges
-
-    def sets(made):
-        return {c["dataset"] for c in quality_cells(made, rows)}, [*spendings(made, qualities(made))[0].quality]
-
-    names, counted = sets(results)
-    assert "ELI5" not in names and counted == [d for d in SETS if d != "eli5"]
-    assert [c["metric"] for c in quality_cells(results, rows) if c["dataset"] == MEAN][0] == "of 5 data sets"
-    real = metric_judges.judge_for
-
-    def judge_for(metric, profile=None):
-        return real(metric, profile)._replace(stand_in="") if metric == "Cla" else real(metric, profile)
-
-    monkeypatch.setattr(metric_judges, "judge_for", judge_for)
-    names, counted = sets(
-        run_across(rows, sample_questions(P, ("musique", "eli5")), P, store=Store(":memory:"), progress=False)
-    )
-    assert "ELI5" in names and counted == ["musique", "eli5"]
-
-
 @pytest.mark.long
 def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
     cells = against_best(quality_cells(results, rows))
@@ -146,29 +87,6 @@ def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
 
 
 @pytest.mark.long
-def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results):
-    own = {r.question.id: r for r in results.rows if r.method == "Tree-of-Question" and r.dataset == "asqa"}
-    right = sum(qualities(results)["Tree-of-Question", "asqa"].values())
-    spent = {s.method: s for s in spendings(results, qualities(results), ("asqa",))}
-    [line] = [r for r in cost_rows(list(spent.values()), rows, None) if r["method"] == "Tree-of-Question"]
-    tokens = sum(r.usage.tokens_in + r.usage.tokens_out for r in own.values())
-    assert line["n"] == len(own) and line["calls"] == sum(r.usage.calls for r in own.values()) / len(own)
-    if right:
-        assert line["tokens_per_correct"] == pytest.approx(tokens / right)
-    assert line["cents"] is None and line["within_allowance"] <= line["right"]
-    assert total(spent["Tree-of-Question"].of("tokens")) == tokens
-
-
-@pytest.mark.long
-def test_an_allowance_that_nobody_keeps_leaves_nothing_right(rows, results):
-    spent = spendings(results, qualities(results))
-    assert {r["within_allowance"] for r in cost_rows(spent, rows, None, allowance=1)} == {0}
-    assert all(
-        r["within_allowance"] == pytest.approx(r["right"]) for r in cost_rows(spent, rows, None, allowance=10**9)
-    )
-
-
-@pytest.mark.long
 def test_nothing_beats_what_is_on_the_front(results):
     points = pareto(spendings(results, qualities(results)))
     for p in points:
@@ -180,19 +98,6 @@ def test_nothing_beats_what_is_on_the_front(results):
         )
         assert p.on_front != beaten and 0 <= p.share <= 1
     assert any(p.on_front for p in points) and min(points, key=lambda p: p.cost[0]).on_front
-
-
-def test_ties_are_on_the_front_together():
-    import numpy as np
-
-    assert list(dominated(np.array([1.0, 1, 2, 2]), np.array([0.5, 0.5, 0.5, 0.9]))) == [False, False, True, False]
-
-
-@pytest.mark.long
-def test_the_order_of_data_sets_is_the_runs(results):
-    assert shared_sets([("a", "y"), ("a", "x"), ("b", "x"), ("b", "y")]) == ["y", "x"]
-    judged = [d for d in SETS if d != "eli5"]  # its answers only a stand-in could judge here
-    assert list(spendings(results, qualities(results))[0].quality) == judged
 
 
 def test_the_folder_is_registered():

@@ -1,6 +1,6 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
 
-import importlib.util, json, signal, subprocess, sys, textwrap, threading, urllib.request
+import importlib.util, json, textwrap, threading, urllib.request
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -11,7 +11,7 @@ import pipelines
 from treekit.adapters.compare import compare, comparison_page, text_table
 from treekit.adapters.functions import function_method
 from treekit.adapters.http_service import service_method
-from treekit.adapters.loading import load_object, load_pipeline
+from treekit.adapters.loading import load_pipeline
 from treekit.config import load_profile
 from treekit.experiments.run import run
 from treekit.figures.tables import html_page, markdown_page
@@ -128,24 +128,6 @@ def test_the_guide_s_service_answers(tmp_path):
         server.shutdown()
 
 
-def test_the_guide_s_functions_answer(tmp_path):
-    path = write(tmp_path, guide("Five minutes"))
-    pipelines.check(
-        lambda code: function_method(load_object(f"{path}:answer")[0], "mine", code), tmp_path, calls=1, n=6
-    )
-    write(tmp_path, guide("A client that can't be replaced"))
-    with Store(tmp_path / "client.sqlite") as store:
-        done = run(
-            {"mine": load_pipeline(f"{path}:answer")},
-            pipelines.questions(2),
-            pipelines.PROFILE,
-            store=store,
-            chat=(model := pipelines.PaidModel()),
-            progress=False,
-        )
-    assert not done.failures and len(model.asked) == 2 and all(row.answer for row in done.rows)
-
-
 def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
     def ask(path):
         with Store(tmp_path / f"{path}.sqlite") as store:
@@ -236,29 +218,6 @@ def test_an_exception_is_a_failure_of_its_question(tmp_path):
         assert str(tmp_path) not in said and "mine.py:broken" in said.replace("\\", "")
 
 
-def test_a_framework_that_hides_an_exhausted_budget_does_not_go_on(tmp_path):
-    async def stubborn(question, context):
-        for _ in range(5):
-            try:
-                return await context.ask(f"{'word ' * 200} {question}")
-            except Exception:
-                pass
-        return "nothing"
-
-    from treekit.llm.prices import BudgetExceeded
-
-    with Store(tmp_path / "s.sqlite") as store, pytest.raises(BudgetExceeded):
-        run(
-            {"mine": function_method(stubborn)},
-            pipelines.questions(),
-            pipelines.PROFILE,
-            store=store,
-            chat=pipelines.PaidModel(),
-            progress=False,
-            budget=0.001,
-        )
-
-
 @pytest.mark.parametrize(
     "returned, line",
     [
@@ -344,68 +303,6 @@ def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
     write(tmp_path, "\nraise RuntimeError('no')\n", "raises.py")
     code, said = treekit_("compare", *words, "--n", "2")
     assert code == 2 and line in said and len(said.strip().splitlines()) == 1
-
-
-def adapted(kind):
-    "Method of each adapter, and the number of its calls for a question. `kind` is a function, or the address of a service."
-    functions = dict(function=two_steps, blocking=two_steps_blocking)
-    if kind in functions:
-        return function_method(functions[kind], "mine", code="1"), 2
-    return service_method(f"{kind}/answer"), 2
-
-
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-import pipelines, test_adapters
-from treekit.experiments.run import run
-from treekit.store.run_store import Store
-method, calls = test_adapters.adapted({kind!r})
-store = Store({store!r})
-class Dying(pipelines.PaidModel):
-    async def complete(self, request):
-        if len(self.asked) == 10 * calls:
-            while store.query("SELECT COUNT(*) FROM calls")[0][0] < 10 * calls: await asyncio.sleep(0.01)
-            os.kill(os.getpid(), signal.SIGKILL)
-        with open({log!r}, "a") as f: f.write(repr((request.text, request.sample)) + "\\n")
-        return await super().complete(request)
-run(dict(mine=method), pipelines.questions(), pipelines.PROFILE, store=store, chat=Dying(), progress=False)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["function", "blocking", "service"])
-def test_a_killed_run_repeats_no_answered_call(kind, service, tmp_path):
-    "SIGKILL when half of the calls for 20 questions are answered: the others are asked afterwards, each once."
-    kind = service if kind == "service" else kind
-    log, store = tmp_path / "asked.txt", tmp_path / "killed.sqlite"
-    code = KILLED.format(tests=str(Path(__file__).parent), kind=kind, log=str(log), store=str(store))
-    killed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    before = log.read_text().splitlines()
-    method, calls = adapted(kind)
-    with Store(store) as opened:
-        done = run(
-            dict(mine=method),
-            pipelines.questions(),
-            pipelines.PROFILE,
-            store=opened,
-            chat=(model := pipelines.PaidModel()),
-            progress=False,
-        )
-    assert len(before) == len(model.asked) == 10 * calls and not done.failures and len(done.rows) == 20
-    assert not set(before) & set(map(repr, model.asked))
-
-
-@pytest.mark.parametrize(
-    "given, library, extra",
-    [(("cot", "--notebook"), "papermill", "tables"), (("http://127.0.0.1:9/answer",), "uvicorn", "serve")],
-)
-def test_what_a_comparison_needs_is_said_before_it_asks(given, library, extra, treekit_, monkeypatch):
-    monkeypatch.setitem(sys.modules, library, None)
-    code, said = treekit_("compare", *given, "--n", "2")
-    assert code == 2 and said.strip().endswith(f"{library} isn't installed here: pip install 'treekit-rag[{extra}]'")
 
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "pipelines").glob("*.py"))

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError
-from treekit.core.types import Passage, Question
+from treekit.core.types import Question
 from treekit.core.method import Trace, Usage
-from treekit.analysis.annotation_ui import VotingPage
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
-from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
+from treekit.scoring.statistics import fleiss_kappa
 from treekit.analysis.human_eval import (
     ERRORS,
     PANEL,
@@ -23,7 +22,7 @@ from treekit.analysis.human_eval import (
     correlation_rows,
     kappa_of,
 )
-from treekit.analysis.human_eval import most, panel, read_votes, save_votes, simulate, write_vote
+from treekit.analysis.human_eval import panel, read_votes, save_votes, simulate, write_vote
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
@@ -89,22 +88,6 @@ def test_correlations_are_scipys(items):
             assert cell["value"] == pytest.approx(theirs(x, y).statistic, abs=1e-9) and cell["n"] == len(items)
 
 
-def test_a_resample_is_counted_as_the_whole_is():
-    "The intervals' statistics, on resamples with repeated responses."
-    import numpy as np
-    from treekit.analysis.human_eval import _correlations, _kappas
-
-    votes, x = drawn(1, 40, 5), [random.Random(i).randint(1, 10) for i in range(40)]
-    y, picks = [float(sum(v) > 2) for v in votes], np.random.default_rng(3).integers(40, size=(20, 40))
-    for theirs in (pearson, spearman):
-        assert _correlations(theirs, x, y)(picks) == pytest.approx(
-            [theirs([x[i] for i in p], [y[i] for i in p])[0] for p in picks]
-        )
-    assert _kappas(votes)["Fleiss' Kappa"](picks) == pytest.approx(
-        [fleiss_kappa([votes[i] for i in p]).kappa for p in picks]
-    )
-
-
 def test_table_6_reproduces_its_kappa():
     cells = {(r["method"], r["metric"]): r["value"] for r in published("toq", "table6")}
     told = {r["method"]: r["value"] for r in published("toq", "textclaims") if r["metric"] == "PE"}
@@ -113,23 +96,6 @@ def test_table_6_reproduces_its_kappa():
         for pe in (cells[method, "PE"], exact):
             assert round(kappa_of(cells[method, "PA"], pe), 3) == cells[method, "Fleiss' Kappa"]
         assert round(exact, 3) == cells[method, "PE"]
-
-
-@pytest.mark.parametrize(
-    "method, five, none, four, one", [("Direct Generation", 43, 25, 3, 29), ("Tree-of-Question", 65, 8, 1, 26)]
-)
-def test_votes_that_give_table_6(method, five, none, four, one):
-    "A hundred responses with so many unanimous votes and lone dissents have the printed numbers, and the text's longer PE."
-    votes = (
-        [(True,) * 5] * five + [(False,) * 5] * none + [(True,) * 4 + (False,)] * four + [(True,) + (False,) * 4] * one
-    )
-    cells = {(r["method"], r["metric"]): r["value"] for r in published("toq", "table6")}
-    for made in agreement_rows(people(votes, method)):
-        assert (
-            round(made["value"], 3) == cells[method, made["metric"]] and made["dataset"] == PEOPLE and made["n"] == 100
-        )
-        if made["metric"] == "PE":
-            assert any(made["value"] == pytest.approx(r["value"]) for r in published("toq", "textclaims"))
 
 
 def test_nothing_to_tell_apart_is_not_applicable():
@@ -144,16 +110,6 @@ def test_nothing_to_tell_apart_is_not_applicable():
     assert "not applicable: the majority" in set(
         df.reason.str[:28]
     ) and "Not applicable: the majority says true" in to_markdown(df, "x")
-
-
-def test_ties_are_left_out_and_counted():
-    votes = [(True, False)] * 3 + [(True, True)] * 4 + [(False, False)] * 5
-    cells = correlation_rows(people(votes), lambda r: {"Ans": int(r.question.id[1:]) % 7})
-    assert all(c["n"] == 9 and "3 tied votes left out" in c["reason"] for c in cells)
-    assert [most(v) for v in ((True, False), (True, True, False), ())] == [None, True, None]
-    assert all(
-        c["value"] is None for c in correlation_rows(people([(True, False)] * 3 + [(True, True)]), lambda r: {"Ans": 1})
-    )
 
 
 # --- files
@@ -197,15 +153,6 @@ def test_what_is_wrong_in_a_raters_file_is_named(tmp_path, lines, says):
     assert says in str(e.value)
 
 
-def test_everything_wrong_is_named_at_once(tmp_path):
-    with pytest.raises(UsageError) as e:
-        read_votes(
-            write(tmp_path / "votes.csv", (*GOOD[:4], "1", *GOOD[5:]), ("bo", *GOOD[1:3], "q8", *GOOD[4:]), GOOD[:3]),
-            [row("q1"), row("q2")],
-        )
-    assert str(e.value).count(" | ") == 4 and all(f"line {i}" in str(e.value) for i in (2, 3, 4))
-
-
 @pytest.mark.parametrize(
     "content, says",
     [
@@ -231,27 +178,6 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
     (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbf" + f"{','.join(VOTE_FIELDS[:-1])}\r\n{line}\r\n\r\n".encode())
     [vote] = read_votes(tmp_path / "v.csv", [row("q1")])
     assert vote["vote"] is True and vote["note"] == ""
-
-
-def test_what_is_written_can_be_read(tmp_path):
-    "Responses of any kind: quotes, commas, line separators, formulas, very odd characters."
-    odd = [
-        'He said "so", and\nleft.',
-        "=1+1",
-        "a\u2028b\x85c\x0bd",
-        "",
-        " 띄어  쓰기 ",
-        "\ufeff樹 🌳",
-        "x" * 3000,
-        "true,false",
-    ]
-    rows = [row(f"q{i}", a) for i, a in enumerate(odd)]
-    for r in rows:
-        write_vote(tmp_path / "v.csv", " ada ", r, len(r.answer) % 2 == 0, "a note,\nwith everything")
-    back = read_votes(tmp_path / "v.csv", rows)
-    assert [l["vote"] for l in back] == [len(a) % 2 == 0 for a in odd] and {l["annotator"] for l in back} == {"ada"}
-    write_vote(tmp_path / "v.csv", "ada", rows[0], True)
-    assert len(read_votes(tmp_path / "v.csv", rows)) == len(rows) and not list(tmp_path.glob("*.part"))
 
 
 # --- a simulated panel
@@ -301,73 +227,7 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
         simulate([row("q1", gold=())])
 
 
-def test_the_panels_errors_are_as_stated():
-    rows = [row(f"q{i}", "부산" if i % 2 else "대구") for i in range(2000)]
-    for error, votes in zip(ERRORS, zip(*panel(simulate(rows), rows).votes)):
-        wrong = sum(v != (i % 2 == 1) for i, v in enumerate(votes)) / 2000
-        assert abs(wrong - error) < 4 * math.sqrt(error * (1 - error) / 2000)
-
-
 # --- the page
-
-
-def test_the_page_for_votes(tmp_path):
-    rows = [
-        row(f"q{i}", a, m)
-        for i in range(4)
-        for m, a in (
-            ("Direct Generation", f"{i}: 부산"),
-            ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"),
-        )
-    ] + [row("q9", "", error="timeout")]
-    page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
-    assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
-    page.press("1")
-    assert "name first" in page.said.value and not (tmp_path / "v.csv").exists()
-    page.name.value = "ada"
-    for i, key in enumerate("12x.,12212"):
-        page.keys.value = key
-    assert "no key" not in page.said.value and page.keys.value == ""
-    for at in range(8):
-        page.at = at
-        page.show()
-        assert (
-            not any(
-                bad in page.page.value
-                for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")
-            )
-            and "항구 &lt;b&gt;도시" in page.page.value
-        )
-    assert (
-        page.bar.value == 7
-        and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
-        and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
-    )
-    page.at = 7
-    page.buttons["valid"].click()
-    assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
-    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [
-        r.question.id for r in page.rows
-    ]
-    assert page.agreement() == []
-    bo = VotingPage(rows, tmp_path / "v.csv", "bo")
-    for _ in range(8):
-        bo.buttons["not valid"].click()
-    assert {c["metric"] for c in bo.agreement()} == {"PA", "PE", "Fleiss' Kappa"}
-
-
-def test_a_page_over_votes_on_another_text(tmp_path):
-    file = tmp_path / "v.csv"
-    for r in (row("q1"), row("q2")):
-        write_vote(file, "ada", r, True)
-    page = VotingPage([row("q1"), row("q2", "서울입니다.")], file, "ada")
-    assert page.at == (0 if page.rows[0].question.id == "q2" else 1) and len(page.judged()) == 1
-    page.press("2")
-    assert [l["vote"] for l in read_votes(file, [row("q1"), row("q2", "서울입니다.")])] == [True, False]
-    with pytest.raises(UsageError, match="aren't in this sample, the first on q2"):
-        VotingPage([row("q1")], file)
-    with pytest.raises(UsageError, match="nothing to annotate"):
-        VotingPage([row("q1", error="timeout")], file)
 
 
 # --- from raters' files to the table

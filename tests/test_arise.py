@@ -6,17 +6,15 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from treekit.papers.arise.mcts import path_after
 from treekit.papers.arise.method import ARISE
 from treekit.papers.arise.public_code import PUBLIC_CODE
 from treekit.retrieval.bm25 import Hit
-from treekit.config import UsageError, load_profile
+from treekit.config import UsageError
 from treekit.core.types import Passage, Question
-from treekit.core.prompts import CallFailed, Completion, ScoringUnsupported
+from treekit.core.prompts import Completion, ScoringUnsupported
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context
 from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value
-from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 
@@ -140,17 +138,6 @@ class NoScores(Seeded):
         return await super().score(request, continuation)
 
 
-@pytest.mark.parametrize("case", range(20))
-def test_without_scores_the_tree_is_the_sequential_ones_too(case):
-    settings = [dict(), PUBLIC_CODE][case % 2] | dict(
-        iterations=20, width=1 + case % 5, scorer=["auto", "guess"][case // 10]
-    )
-    slow, one = search(ARISE(one_by_one=True, **settings), chat=NoScores(case))
-    fast, many = search(ARISE(**settings), chat=NoScores(case, random.Random(f"a {case}")))
-    assert plain(fast, depth=False) == plain(slow, depth=False) and sorted(many.texts) == sorted(one.texts)
-    assert all(n.data.get("risk") is None for n in fast.trace.nodes)
-
-
 @pytest.mark.parametrize("scored", [1, 2])
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_a_server_that_stops_scoring_is_an_error_and_no_second_measure(scored, one_by_one):
@@ -178,14 +165,6 @@ def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
         return {inspect.getcoroutinestate(c) for c in coroutines}
 
     assert asyncio.run(go()) == {inspect.CORO_CLOSED} and len(begun) == (0 if one_by_one else 2)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_several_leaves_in_flight_don_t_depend_on_the_latencies_either(seed):
-    method = ARISE(in_flight=4, iterations=30)
-    assert plain(search(method, seed, pauses=random.Random(1))[0]) == plain(
-        search(method, seed, pauses=random.Random(2))[0]
-    )
 
 
 class Scripted(Seeded):
@@ -291,18 +270,6 @@ def test_the_papers_fourth_round_by_hand():
     )  # the other constants would choose b
 
 
-@pytest.mark.parametrize("width", [1, 5])
-def test_repeated_samples_leave_the_critical_path_as_it_is(width):
-    "Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for nothing, and takes nothing away."
-    method, context = (
-        ARISE(width=width, tries=1, reuse_rollouts=True),
-        Context(Same("Sub-question: What is number x?"), OneEach()),
-    )
-    prediction = asyncio.run(method(QUESTION, context))
-    [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
-    assert (state.depth, prediction.usage.critical_path) == (3, 5)
-
-
 def test_the_codes_rounds_by_hand():
     "Exponential averages, a rollout valued by its newest two results, and w = 1 with 2 ln N."
     q, tree = risk_value, close(1.855)
@@ -333,100 +300,6 @@ def test_the_codes_rollout_that_finds_nothing_ends_its_child_and_costs_it():
     assert numbers(one, "a")["value"] == pytest.approx(0.9 * risk_value(1.0)) and numbers(one, "a")["ended"] == 1
     paper = scripted(ARISE(iterations=1, width=2), tree)
     assert numbers(paper, "a")["value"] == pytest.approx(risk_value(1.0)) and numbers(paper, "a")["ended"] is None
-
-
-def test_the_best_path_after_a_round_needs_no_other_run():
-    whole = scripted(ARISE(iterations=12, width=2))
-    for i in range(1, 12):
-        short = scripted(ARISE(iterations=i, width=2))
-        assert [n.data["result"] for n in path_after(whole.trace, i)] == [
-            n.data["result"] for n in path_after(short.trace)
-        ], i
-    marked = scripted(ARISE(iterations=12, width=2, checkpoints=(1, 3)))
-    assert marked.trace.nodes[-1].data["after"]["1"]["answer"] == scripted(ARISE(iterations=1, width=2)).answer
-
-
-class Same(Scripted):
-    "Always one reply to the decomposition."
-
-    def __init__(self, said):
-        super().__init__({})
-        self.said = said
-
-    async def complete(self, request):
-        return [Completion(self.said)] * request.n if request.prompt is DECOMPOSE else await super().complete(request)
-
-
-@pytest.mark.parametrize(
-    "said, reason, states",
-    [
-        (f"Sub-question: {QUESTION.question}", "repeats the question", 0),
-        ("I don't know.", "no sub-question", 0),
-        ("Sub-question: What is number x?", "asked by a sibling", 1),
-        ("Sub-question: Who?", "no sub-question", 0),
-    ],
-)
-def test_a_model_that_says_always_the_same(said, reason, states):
-    "Recorded as such; all its rounds ask nothing more, and say so; there is an answer."
-    context = Context(Same(said), OneEach())
-    prediction = asyncio.run(ARISE()(QUESTION, context))
-    assert [n.kind for n in prediction.trace.nodes].count("state") == states
-    assert reason in {why for _, why in prediction.trace.nodes[0].data["refused"]}
-    assert (
-        "nothing new could be expanded" in prediction.trace.notes[0] and "repeated visits" in prediction.trace.notes[0]
-    )
-    assert prediction.usage.calls < 25 + 5 * 2 * 3 and prediction.trace.nodes[0].data["visits"] == 200
-    ended = asyncio.run(ARISE(early_stop=True)(QUESTION, Context(Same(said), OneEach())))
-    assert "the search ended" in ended.trace.notes[0] and ended.usage.calls == prediction.usage.calls
-
-
-@pytest.mark.parametrize("logs", [[], [math.nan], [-1.0, math.inf], [-math.inf]])
-def test_log_probabilities_that_are_none(logs):
-    class Odd(Scripted):
-        async def score(self, request, continuation):
-            return logs
-
-    with pytest.raises(UsageError, match="missing or no numbers"):
-        asyncio.run(ARISE()(QUESTION, Context(Odd(TREE), OneEach())))
-
-
-def test_a_failing_call_leaves_nothing_running():
-    class Failing(Seeded):
-        async def score(self, request, continuation):
-            if len(self.asked) > 12:
-                raise CallFailed("server", "it broke", "mend it")
-            return await super().score(request, continuation)
-
-    async def main():
-        with pytest.raises(CallFailed):
-            await ARISE()(QUESTION, Context(Failing(3, random.Random(0)), OneEach()))
-        assert len(asyncio.all_tasks()) == 1
-
-    asyncio.run(main())
-
-
-def test_one_questions_broken_log_probabilities_fail_alone():
-    class Odd(Scripted):
-        defaults = {}
-
-        async def close(self):
-            pass
-
-        async def score(self, request, continuation):
-            return [math.nan] if "odd" in continuation else await super().score(request, continuation)
-
-    asked = [Question("q1", "test", "What is the odd question here?"), Question("q2", "test", QUESTION.question)]
-    results = run(
-        {"ARISE": ARISE(iterations=3)},
-        {"test": asked},
-        load_profile("offline"),
-        corpora={"test": OneEach()},
-        store=Store(),
-        chat=Odd(TREE),
-        progress=False,
-    )
-    assert [r.question.id for r in results.failures] == ["q1"] and "missing or no numbers" in results.failures[0].error
-    assert len(results.rows) == 2
 
 
 def test_final_answers_are_asked_for_once_or_once_per_end():
@@ -500,45 +373,6 @@ def test_a_server_scores_or_lets_the_model_guess(server):
         asyncio.run(main(ARISE()))
 
 
-def test_samples_are_not_asked_twice():
-    "A decomposition, a sub-question's answer and a state's value are each asked once in a search, and never again with a store."
-    store = Store()
-    first, second = Seeded(5), Seeded(5)
-    one = asyncio.run(ARISE()(QUESTION, Context(CachedClient(first, store), OneEach())))
-    two = asyncio.run(ARISE()(QUESTION, Context(CachedClient(second, store), OneEach())))
-    assert not second.asked and two.usage.hits == two.usage.calls == one.usage.calls and two.answer == one.answer
-    answered = [t.split("Question:")[1].split("\n")[0] for t in first.texts if "Supporting facts" in t]
-    assert len(answered) == len(set(answered))
-
-
-def test_a_rollouts_samples_are_not_the_expansions():
-    "A state that a rollout has been at is decomposed anew, by samples of its own; reused, it is asked once."
-
-    class Fertile(Seeded):
-        def reply(self, request, sample):
-            if request.prompt is DECOMPOSE:
-                return f"Sub-question: Who is person {self.draw(request.text, sample).random()} of the matter?"
-            if request.prompt is ANSWER:
-                return f"Person {self.draw(request.text).random()} is here."
-            return "an answer"
-
-    def decomposed(method):
-        prediction, chat = search(method, chat=Fertile(1))
-        return prediction, [r for r in chat.asked if r.prompt is DECOMPOSE]
-
-    fresh, asked = decomposed(ARISE(width=3))
-    kept, fewer = decomposed(ARISE(width=3, reuse_rollouts=True))
-    states = {r.text for r in fewer}
-    assert len(fewer) == len(states) == 1 + 3 + 3 * 2  # every state that can be expanded, once
-    # the root's rollout is at two states, and that of each child of the root at one; every time with samples of its own
-    assert len(asked) == len(fewer) + 2 + 3 and len({(r.text, r.sample) for r in asked}) == len(asked)
-    assert {r.sample for r in asked if r.text in states and r.sample} <= {3 * 2, 3 * 1, 2 * 3 * 1}
-    for p, there in ((fresh, False), (kept, True)):
-        [first] = [n for n in p.trace.nodes if n.parent == 0 and n.data.get("rollout", {}).get("round") == 1]
-        below = {n.text for n in p.trace.nodes if n.parent == first.id}
-        assert (first.data["rollout"]["steps"][0]["question"] in below) is there
-
-
 def test_the_code_shows_examples_and_searches_with_marks():
     asked, searched = [], []
 
@@ -558,33 +392,3 @@ def test_the_code_shows_examples_and_searches_with_marks():
         asyncio.run(method(QUESTION, Context(Watch(TREE), Shelved([Passage("p", "", "a fact")], "one"))))
         assert [p for p in asked if "final" in p] == [prompt]
         assert any(q.startswith("Original question: ") and "\nIntermediate answer: " in q for q in searched) is mark
-
-
-def test_states_stand_in_the_prompts_without_numbers():
-    "The risk is a function of the raw likelihood after this text (App. B.4 has no numbers)."
-    texts = []
-
-    class Scored(Scripted):
-        async def score(self, request, continuation):
-            texts.append(request.text)
-            return await super().score(request, continuation)
-
-    asyncio.run(ARISE(iterations=2)(QUESTION, Context(Scored(TREE), OneEach())))
-    assert any(
-        "Intermediate answers:\nThe number here is a.\nThe number here is aa.\nThe original question might be:" in t
-        for t in texts
-    )
-    assert not any("[1]" in t for t in texts)
-
-
-@pytest.mark.slow
-def test_completing_all_rounds_can_change_the_path_and_asks_nothing():
-    changed = 0
-    for seed in range(30):
-        whole, chat = search(ARISE(value="vanilla"), seed)
-        short, other = search(ARISE(value="vanilla", early_stop=True), seed)
-        assert sorted(chat.texts) == sorted(other.texts) or whole.answer != short.answer  # but for the final answer
-        round = int(short.trace.notes[0].split("after round ")[1].split()[0])
-        assert [n.id for n in path_after(whole.trace, round)] == [n.id for n in path_after(short.trace)]
-        changed += [n.id for n in path_after(whole.trace)] != [n.id for n in path_after(short.trace)]
-    assert 0 < changed < 30

@@ -1,6 +1,6 @@
 "The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an answer."
 
-import asyncio, re
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -8,27 +8,19 @@ import pytest
 from fakes import FakeChat, FakeShelf
 from recorded import recorded_calls
 from treekit.baselines.prompting import (
-    BY_KIND,
-    CLOSED_BOOK,
     MOST_CONSISTENT,
-    Example,
-    RetrieveAndRead,
     SelfConsistency,
     examples_from,
-    majority,
     methods,
-    rationale,
     shown,
-    usable,
 )
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples
 from treekit.papers.treerare.evaluation import table1_methods
 from treekit.experiments.resources import LazyRetriever
-from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
-from treekit.core.method import Context, configure
+from treekit.core.method import Context
 from treekit.figures.verdicts import published
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
@@ -131,12 +123,6 @@ def test_ten_samples_at_their_temperature_in_one_request(model):
     assert [(r["n"], r["temperature"]) for r in model.requests] == [(10, 0.7)]
 
 
-def test_ten_requests_where_the_server_gives_one_at_a_time(server):
-    server.script(reply="scripted:numbered", n=False)
-    results, record = go({"SC": SelfConsistency()}, server)
-    assert len(record) == 10 == server.count and results.rows[0].usage.calls == 10
-
-
 def test_the_choice_comes_after_the_paths_and_is_not_sampled(model):
     results, record = go({"SC": SelfConsistency()}, model, "asqa")
     assert [sample for _, _, sample, *_ in record] == [*range(10), 0]
@@ -150,24 +136,6 @@ def test_the_choice_comes_after_the_paths_and_is_not_sampled(model):
     assert row.answer == "Orle" and row.trace.nodes[row.trace.nodes[0].data["choice"]].text == "Orle"
 
 
-def test_every_path_has_its_call_in_the_trace(model):
-    store = Store()
-    results, _ = go({"SC": SelfConsistency()}, model, store=store)
-    trace = results.rows[0].trace
-    paths = [n for n in trace.nodes if n.kind == "path"]
-    assert trace.nodes[0].calls == [] and [len(p.calls) for p in paths] == [1] * 10 and {p.parent for p in paths} == {0}
-    for p in paths:
-        assert (p.text or "on and on") in store.calls(p.calls)[p.calls[0]].text
-
-
-def test_warm_it_asks_nothing(model):
-    store = Store()
-    first, _ = go(methods(training("asqa")), model, "asqa", store)
-    model.reset()
-    again, _ = go(methods(training("asqa")), model, "asqa", store)
-    assert model.count == 0 and [r.answer for r in again.rows] == [r.answer for r in first.rows]
-
-
 # --- votes
 
 
@@ -177,12 +145,6 @@ def test_votes_are_on_normalised_answers_and_written_down(model):
     assert row.answer == "Tarn" and row.trace.nodes[0].data["votes"] == {"tarn": 4, "orle": 3, "usk": 2}
     silent = row.trace.nodes[8]
     assert silent.text == "" and silent.data["explanation"] == "I go on and on" and "no vote" in silent.notes[0]
-
-
-def test_of_equals_the_first_sampled_wins():
-    assert majority(["b", "c", "C.", "B"]) == ("b", {"b": 2, "c": 2})
-    assert majority(["c", "the b", "d", "B", "D"])[0] == "the b"
-    assert majority(["벨모라", "Velmora", "벨모라."])[0] == "벨모라"
 
 
 def ask(method, reply, q=None):
@@ -202,20 +164,6 @@ def test_no_path_with_an_answer_is_a_recorded_failure(server, dataset):
     [score] = results.score("COVER-EM")
     assert (score["n"], score["failures"], score["value"]) == (1, 1, 0.0)
     assert score["reason"].startswith("failed: 1 of 1 questions, most often with none of the 10 sampled paths")
-
-
-def test_a_path_that_only_thinks_has_no_vote():
-    empty = CallFailed("empty", "all of max_tokens went into thinking", "raise max_tokens")
-    context, answer = ask(
-        SelfConsistency(samples=4), lambda r, i: empty if i == 2 else f"FINAL: {'Orle' if i else 'Tarn'}"
-    )
-    assert answer().answer == "Orle" and [n.text for n in context.trace.nodes[1:]] == ["Tarn", "Orle", "", "Orle"]
-    _, answer = ask(SelfConsistency(samples=4), lambda r, i: empty)
-    with pytest.raises(CallFailed, match="thinking"):
-        answer()
-    _, answer = ask(SelfConsistency(samples=4), lambda r, i: CallFailed("server", "500", "later"))
-    with pytest.raises(CallFailed, match="500"):
-        answer()
 
 
 @pytest.mark.parametrize(
@@ -238,33 +186,6 @@ def test_a_choice_is_read_tolerantly_and_never_in_silence(reply, answer, note):
     assert note in "; ".join(context.trace.nodes[0].notes) and bool(context.trace.nodes[0].notes) == bool(note)
 
 
-def test_one_answer_needs_no_choice_and_a_vote_can_be_had_on_long_answers():
-    context, go = ask(SelfConsistency(samples=3), lambda r, i: "FINAL: Tarn" if i == 1 else "Well", question("asqa"))
-    assert go().answer == "Tarn" and len(context.llm.asked) == 1
-    context, go = ask(SelfConsistency(samples=3, aggregation="vote"), lambda r, i: "FINAL: Tarn", question("asqa"))
-    assert go().answer == "Tarn" and context.trace.nodes[0].data["votes"] == {"tarn": 3} and len(context.llm.asked) == 1
-
-
-def test_one_sample_is_a_chain_of_thought():
-    _, go = ask(SelfConsistency(samples=1), lambda r, i: "FINAL: Tarn")
-    assert go().answer == "Tarn"
-
-
-def test_another_method_falls_back_on_it():
-    context = Context(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
-    step = context.trace.add("step", "the eighth")
-
-    async def after_eight_calls():
-        context.clock.advance(8)
-        return await SelfConsistency()(question(), context, parent=step)
-
-    prediction = asyncio.run(after_eight_calls())
-    assert prediction.answer == "Tarn" and prediction.trace is context.trace and prediction.usage.critical_path == 9
-    assert [n.kind for n in context.trace.children(step)] == ["answer"] and len(
-        context.trace.children(context.trace.nodes[1])
-    ) == 10
-
-
 # --- examples
 
 
@@ -278,14 +199,6 @@ def test_the_question_is_never_among_its_examples(model):
     assert len(record) == 24 and not any("leaked" in text for *_, text in record)
     with pytest.raises(UsageError, match="has 2"):
         shown(examples_from(pool[:2]), question(), 3)
-
-
-def test_a_chain_of_thought_needs_rationales():
-    bare = tuple(Example("musique", f"t{i}", f"Question {i}?", "x") for i in range(3))
-    assert shown(bare, question(), 3).count("FINAL") == 3
-    with pytest.raises(UsageError, match="3 examples with a rationale of data set 'musique' and has 0"):
-        shown(bare, question(), 3, reasoning=True)
-    assert (len(usable(bare, question())), usable(bare, question(), reasoning=True)) == (3, [])
 
 
 def test_a_row_is_run_where_its_own_examples_are():
@@ -311,62 +224,6 @@ def test_a_row_is_run_where_its_own_examples_are():
     assert list(rows) == [m for m in dict.fromkeys(r["method"] for r in published("treerare", "table1")) if m in rows]
 
 
-def test_rationales_come_from_what_the_data_set_knows():
-    q = Question(
-        "t",
-        "x",
-        "?",
-        ("Tarn",),
-        paragraphs=(Passage("p", "Ida Roth", "Ida Roth writes. She is from Tarn. She sails."),),
-    )
-    assert rationale(q) == ""
-    assert (
-        rationale(replace(q, supporting=("p",)))
-        == rationale(replace(q, facts=(("Ida Roth", 1),)))
-        == "1. Ida Roth: She is from Tarn."
-    )
-    assert rationale(replace(q, facts=(("Ida Roth", 9), ("Nobody", 0)))) == ""
-    assert (
-        rationale(replace(q, facts=(("Ida Roth", 1),), meta={"sent_ends": {"p": [16, 45]}}))
-        == "1. Ida Roth: She is from Tarn. She sails."
-    )
-    assert (
-        rationale(replace(q, triples=(("Ida Roth", "place of birth", "Tarn"),)))
-        == "1. The place of birth of Ida Roth is Tarn."
-    )
-    steps = (Step("Grey Harbour >> author", "Ida Roth"), Step("Where was #1 born, and what is #7?", "Tarn"))
-    assert (
-        rationale(replace(q, decomposition=steps))
-        == "1. Grey Harbour, author: Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
-    )
-    assert rationale(replace(q, decomposition=(Step("Is it so?"),))) == "1. Is it so?"
-    assert (
-        rationale(training("asqa")[0])
-        == "The question can stand for 2 refined questions. 1. Which one? one. 2. Which other? two."
-    )
-
-
-@pytest.mark.parametrize(
-    "dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"]
-)
-def test_every_training_question_of_the_world_has_a_rationale(dataset):
-    from treekit.experiments.resources import exemplars
-
-    for e in examples_from(exemplars(dataset, "synthetic", 8)):
-        assert (
-            re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w", e.rationale)
-            and "#" not in e.rationale
-            and e.answer
-        )
-
-
-def test_citations_are_not_shown_in_examples():
-    assert (
-        examples_from([Question("a", "asqa", "Who?", long_answers=("Ida [1] and Lio [2][3].",))])[0].answer
-        == "Ida and Lio."
-    )
-
-
 # --- settings
 
 
@@ -386,40 +243,4 @@ def test_wrong_settings_are_named(wrong, hint):
         SelfConsistency(**wrong)
 
 
-def test_settings_can_be_given_as_words():
-    assert configure(SelfConsistency(), samples="3", temperature="1", aggregation="vote") == SelfConsistency(
-        samples=3, temperature=1.0, aggregation="vote"
-    )
-    assert configure(RetrieveAndRead(), top_k="0", reasoning="on") == RetrieveAndRead(top_k=0, reasoning=True)
-
-
-def test_without_a_search_there_are_no_documents(model):
-    results, record = go({"alone": RetrieveAndRead(top_k=0)}, model)
-    assert "(none)" not in record[0][-1] and "ocument" not in record[0][-1] and "from what you know" in record[0][-1]
-    assert HARBOUR.text not in record[0][-1] and "hits" not in results.rows[0].trace.nodes[0].data
-    for key, prompt in CLOSED_BOOK.items():
-        assert prompt.slots == BY_KIND[key].slots - {"documents"} and "ocument" not in prompt.template
-
-
-def test_a_path_is_worded_like_the_chain_of_thought():
-    for few in (False, True):
-        for family in ("multi-hop", "ambiguous"):
-            assert BY_KIND[few, "path", family].template == BY_KIND[few, "cot", family].template
-
-
 # --- offline
-
-
-def test_offline_paths_differ_and_vote(tmp_path):
-    from treekit.experiments.resources import load
-
-    asked = {d: load(d, "synthetic", n=3) for d in ("hotpotqa", "asqa")}
-    results = run(
-        {"SC": SelfConsistency()},
-        asked,
-        load_profile("offline", n=3),
-        store=Store(tmp_path / "s.sqlite"),
-        progress=False,
-    )
-    assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3
-    assert any(len(r.trace.nodes[0].data["votes"]) > 1 for r in results.rows[:3])

@@ -7,7 +7,7 @@ import pytest
 from batch_server import BatchServer
 from treekit.llm.batch_client import BatchClient
 from treekit.llm.batch_journal import Journal
-from treekit.core.prompts import CallFailed, Prompt
+from treekit.core.prompts import Prompt
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import TEXT
 
@@ -95,22 +95,6 @@ def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(ser
     nothing_twice(server)
 
 
-def test_one_that_always_fails_is_given_up_and_may_be_asked_again_by_the_next_run(server):
-    journal = Journal(":memory:")
-    server.script(batch_faults=[dict(kind="errors", share=1, times=2)])
-    got = asyncio.run(asked(chat(server, journal, retries=1), TOPICS[:3]))
-    assert all(isinstance(e, CallFailed) and "answered 500" in str(e) and "tried 2 times" in str(e) for e in got)
-    got = asyncio.run(asked(chat(server, journal), TOPICS[:3]))
-    assert all(c[0].text for c in got) and len(server.batches()) == 3
-    nothing_twice(server)
-
-
-def test_a_batch_that_was_cancelled_by_hand_is_not_asked_again_by_itself(server):
-    server.script(batch_faults=[dict(kind="cancelled", share=0.5)])
-    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
-    assert sum(isinstance(e, CallFailed) for e in got) == 15 and len(server.batches()) == 1
-
-
 @pytest.mark.parametrize(
     "status, said, kind, advice, sent",
     [
@@ -136,57 +120,11 @@ def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, stat
     assert len(server.batches()) == sent
 
 
-def test_a_batch_refused_as_a_whole_fails_its_requests_with_the_reason(server):
-    server.script(batch_faults=[dict(kind="failed", code="model_not_found", message="no such model")])
-    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:2]))
-    assert all(isinstance(e, CallFailed) and "no such model" in str(e) for e in got) and len(server.batches()) == 1
-
-
-def test_a_full_queue_says_what_to_do_and_the_next_run_asks_the_rest(server):
-    server.script(queue=100)
-    journal = Journal(":memory:")
-    got = asyncio.run(asked(chat(server, journal), TOPICS))
-    assert all("limit reached. Limit: 100" in str(e) and "fewer questions at once (--n)" in str(e) for e in got)
-    for some in (TOPICS[:5], TOPICS[:10]):
-        assert all(c[0].text for c in asyncio.run(asked(chat(server, journal), some)))
-    assert [len(b["ids"]) for b in server.batches()] == [30, 5, 5]
-    nothing_twice(server)
-
-
 @pytest.mark.parametrize("fault", [500, "reset"])
 def test_an_order_whose_reply_is_lost_is_found_and_not_repeated(server, fault):
     server.script(order_faults=[fault])
     got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
     assert all(c[0].text for c in got) and len(server.batches()) == 1
-
-
-def test_a_refused_order_is_one_that_wasnt_made(server):
-    with BatchServer() as other:
-        other.script(order_faults=[401])
-        got = asyncio.run(asked(chat(other, Journal(":memory:")), TOPICS[:2]))
-    assert all(isinstance(e, CallFailed) and "401" in str(e) for e in got)
-
-
-def test_a_server_without_batches_says_so():
-    from openai_server import Server
-
-    with Server() as plain:
-        got = asyncio.run(asked(chat(plain, Journal(":memory:")), TOPICS[:1]))
-    assert "has no batch endpoint; leave out --set batch=true" in str(got[0])
-
-
-def test_who_is_cancelled_before_a_round_is_not_sent(server):
-    one = chat(server, Journal(":memory:"))
-
-    async def go():
-        tasks = [asyncio.create_task(one.complete(ASK(topic=t))) for t in "abc"]
-        await asyncio.sleep(0)
-        tasks[1].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await one.close()
-
-    asyncio.run(go())
-    assert [len(b["ids"]) for b in server.batches()] == [2]
 
 
 def test_scores_go_by_batch_too(server):
@@ -242,15 +180,3 @@ def test_an_estimate_by_batch_is_half_the_price():
 
     plain, batch = (counted([("x/y", NOTE)], load_profile("openai", batch=b), sample=1) for b in ("false", "true"))
     assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2)
-
-
-def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
-    from openai_server import Server
-    from treekit.config import load_profile
-    from treekit.artefacts.environment_check import _batches
-    from treekit.core.prompts import CallFailed
-
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert "takes batches" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
-    with Server() as plain, pytest.raises(CallFailed, match="404"):
-        _batches(load_profile("openai", endpoint=plain.url, batch="true"))

@@ -66,18 +66,6 @@ def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_p
 
 
 @pytest.mark.slow
-def test_part_of_a_batch_fails_and_the_rows_are_the_same(server, plain, tmp_path):
-    faults = [dict(kind="expired", share=0.5), dict(kind="errors", share=0.5), dict(kind="garbled")]
-    server.reset(reply="batch_worker:reply", seconds=0.1, batch_faults=faults)
-    results = worker.go(
-        server.url, tmp_path / "s.sqlite", tmp_path / "j.sqlite", N, {"TreeRare": worker.METHODS["TreeRare"]}
-    )
-    assert worker.told(results) == [r for r in plain[0] if r["method"] == "TreeRare"]
-    assert len(server.batches()) <= max(r.usage.critical_path for r in results.rows) + 1 + len(faults)
-    nothing_twice(server)
-
-
-@pytest.mark.slow
 def test_killed_ten_times_no_batch_is_lost_and_no_request_is_sent_twice(server, plain, tmp_path):
     "At random moments, among them those between an order and its record: the server carries out an order at once and replies late."
     server.reset(reply="batch_worker:reply", seconds=0.3, slow_order=0.15)

@@ -1,6 +1,6 @@
 "Bulk jobs: partitions that resume, bad rows, deaths of workers and of the driver; the same bytes under both engines."
 
-import json, os, random, signal, subprocess, sys, time
+import json, os, random, sys
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,15 +9,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from bulk_jobs import Squares, content, noted, source_file
-from fakes import tiny_judge
 from treekit.bulk.output_dir import BulkFolder, locked_folder, journal, results
-from treekit.bulk.jobs import ChunkJob, EmbedJob, JudgeJob
-from treekit.bulk.import_results import import_results, vectors
-from treekit.bulk.run import Partition, bulk, in_order, map_partitions
+from treekit.bulk.jobs import ChunkJob, JudgeJob
+from treekit.bulk.run import Partition, bulk, map_partitions
 from treekit.bulk.worker import LETHAL
 from treekit.config import UsageError
 from treekit.utils.instruction_set import PINNED_INSTRUCTIONS
-from treekit.core.types import Passage
 
 NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
 ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit-rag[ray]'")
@@ -141,54 +138,6 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
         bulk(Squares(), other, tmp_path / "r", "ray")
 
 
-def test_a_file_of_another_kind_is_refused(tmp_path):
-    "Where none of the first rows can be used, the file is another one; nothing is written."
-    file = source_file(tmp_path / "n.jsonl", ['{"text": "Herons."}'] * 12)
-    with pytest.raises(
-        UsageError, match="none of the first 12 rows of 'n.jsonl' can be used: n.jsonl, line 1: field 'n' is missing"
-    ):
-        bulk(Squares(), file, tmp_path / "out", rows=20)
-    assert not list((tmp_path / "out").glob("parts/*"))
-
-
-@pytest.mark.slow
-def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
-    "Documents, their chunks, the chunks' vectors: one folder is the next one's source, and exact search finds the vectors."
-    pytest.importorskip("sentence_transformers")
-    import numpy as np
-    from treekit.corpora.load import read_corpus
-    from treekit.corpora.tree_store import build
-    from treekit.retrieval.dense import Dense
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    articles = [
-        dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies over the {i}th lake. " * 9) for i in range(7)
-    ]
-    store = build(articles, tmp_path / "wiki.trees", progress=False)
-    assert [i for i, _ in store.packed()] == [t.id for t in store]
-    bulk(ChunkJob(words=25), tmp_path / "wiki.trees", chunked := tmp_path / "chunked", rows=3)
-    done = bulk(EmbedJob(), chunked, embedded := tmp_path / "embedded", rows=5)
-    corpus = tmp_path / "passages.jsonl"
-    corpus.write_bytes(b"".join(p.read_bytes() for p in sorted(chunked.glob("parts/*.jsonl"))))
-    passages = list(read_corpus(corpus))
-    assert passages[0] == Passage("0#0", "Heron 0", passages[0].text) and done.summary["lines"] == len(passages) == 21
-    parts = list(vectors(embedded))
-    assert [len(p) for p in parts] == [5, 5, 5, 5, 1]
-    assert import_results(embedded, corpus) == 21
-    dense = Dense(passages)
-    monkeypatch.setattr(type(dense._passages_by), "__call__", lambda *_: pytest.fail("embedded again"))
-    assert np.array_equal(
-        dense.vectors(), np.concatenate(parts).astype(np.float16)
-    )  # as all vectors that are kept by their text
-    with pytest.raises(UsageError, match="whose vectors are these"):
-        import_results(embedded)
-    other = source_file(tmp_path / "o.jsonl", ['{"text": "One."}'])
-    with pytest.raises(UsageError, match="other passages"):
-        import_results(embedded, other)
-    with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"):
-        import_results(chunked)
-
-
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
     "And counts what it has done; the same command again makes nothing."
     monkeypatch.setattr("treekit.bulk.worker.set_threads", lambda *_: None)  # it would outlast the test
@@ -214,26 +163,6 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
     assert "--out DIR" in treekit_("bulk", "judge", pairs)[1]
     assert treekit_("bulk", "import", tmp_path)[1] == f"treekit: {tmp_path.name!r} is not the folder of a bulk job\n"
     assert "verdicts of the substitute" in treekit_("bulk", "import", tmp_path / "out")[1]
-
-
-@pytest.mark.slow
-def test_verdicts_are_kept(tmp_path, monkeypatch):
-    "A judge of its own finds what a bulk job has judged, and reads nothing."
-    for needed in ("torch", "transformers"):
-        pytest.importorskip(needed)
-    from treekit.scoring.judges import Entailment
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    tiny_judge(tmp_path / "tiny")
-    pairs = [(f"Heron {i} flies low.", f"Heron {i % 3} flies.") for i in range(12)]
-    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(dict(premise=p, claim=c)) + "\n" for p, c in pairs))
-    bulk(JudgeJob(model=str(tmp_path / "tiny")), tmp_path / "pairs.jsonl", out := tmp_path / "out", rows=5)
-    assert str(tmp_path) not in (out / "manifest.json").read_text(), "a machine's folder is no part of a result"
-    judge = Entailment(str(tmp_path / "tiny"))
-    assert [r["verdict"] for r in results(out)] == [said == "1" for said in judge._read([(*p, 2048) for p in pairs])]
-    assert import_results(out) == 12
-    monkeypatch.setattr(Entailment, "_read", lambda *_: pytest.fail("read again"))
-    assert judge.together(pairs) == [r["verdict"] for r in results(out)]
 
 
 @pytest.fixture
@@ -269,86 +198,3 @@ def test_the_same_bytes_and_a_row_that_kills(tmp_path, importable):
         10,
     ]
     assert list(results(out, "bad")) == [dict(row=6, error=LETHAL, begins='{"n": 666}\n')]
-
-
-DRIVER = """
-import sys
-sys.path.insert(0, {tests!r})
-from bulk_jobs import Squares
-from treekit.bulk.run import bulk
-if __name__ == "__main__": bulk(Squares({notes!r}, .02), {file!r}, {out!r}, 'ray', 2, progress=False)
-"""
-
-
-def descendants(pid):
-    "All processes below one."
-    import psutil
-
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def gone(processes, seconds=150):
-    "Whether processes end within some time: workers do at once, two idle agents of Ray's after a minute."
-    import psutil
-
-    return not psutil.wait_procs(processes, timeout=seconds)[1]
-
-
-@ray
-@pytest.mark.slow
-def test_workers_and_the_driver_are_killed(tmp_path, importable):
-    "A worker that is killed costs the partition it was at; the driver's death leaves no process, and what was written isn't made again."
-    pytest.importorskip("psutil")
-    file, notes = source_file(tmp_path / "n.jsonl", range(400)), tmp_path / "notes"
-    bulk(Squares(), file, plain := tmp_path / "plain")
-    script = tmp_path / "driver.py"
-    places = dict(tests=str(Path(__file__).parent), notes=str(notes), file=str(file), out=str(tmp_path / "out"))
-    script.write_text(DRIVER.format(**places))
-    kills = 0
-    for round in range(8):
-        driver = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
-        begun = len(noted(notes))
-        while driver.poll() is None and len(noted(notes)) < begun + 60:
-            time.sleep(0.05)
-        if driver.poll() is not None:
-            break
-        if round % 2:
-            below = descendants(driver.pid)
-            driver.send_signal(signal.SIGKILL)
-            driver.wait()
-            assert gone(below), [p.cmdline() for p in below if p.is_running()]
-        else:
-            written = [e for e in journal(tmp_path / "out") if e["event"] == "written"]
-            os.kill(written[-1]["process"], signal.SIGKILL)
-            while driver.poll() is None and len(noted(notes)) < begun + 90:
-                time.sleep(0.05)
-            driver.send_signal(signal.SIGTERM)
-            driver.wait()
-        kills += 1
-    assert driver.returncode == 0, driver.stderr.read().decode()[-2000:]
-    assert kills >= 2 and content(tmp_path / "out") == content(plain)
-    written = Counter(e["part"] for e in journal(tmp_path / "out") if e["event"] == "written")
-    assert written == dict.fromkeys(range(100), 1)
-    again = sum(k - 1 for k in Counter(noted(notes)).values())
-    print(
-        f"\n{kills} kills; 0 of 100 partitions written twice; {again} of 400 rows were under way at a kill and begun again"
-    )
-    assert again <= kills * 2 * 2 * 4  # two workers with two partitions of four rows
-
-
-@ray
-@pytest.mark.long
-def test_a_tree_store_by_other_workers(tmp_path):
-    "The same bytes as by the plain loop; an article that is none is a skip that says why."
-    from treekit.corpora.tree_store import TreeStore, build
-
-    file = tmp_path / "articles.jsonl"
-    rows = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies.\n* low\n* far") for i in range(450)]
-    file.write_text("".join(json.dumps(r) + "\n" for r in [*rows[:200], dict(title=3), *rows[200:]]))
-    build(file, tmp_path / "plain.trees", 1, progress=False)
-    store = build(file, tmp_path / "other.trees", progress=False, mapped=lambda f, b: in_order(f, b, "ray", 2))
-    assert (tmp_path / "other.trees").read_bytes() == (tmp_path / "plain.trees").read_bytes()
-    assert store.counts == TreeStore(tmp_path / "plain.trees").counts == {"documents": 450, "broken record": 1}

@@ -1,11 +1,11 @@
 "Cassettes to hand on: what a replay reads and nothing else, from any source, in one small file that needn't be trusted."
 
-import csv, io, json, lzma, os, shutil, signal, sqlite3, tarfile, time
+import io, json, lzma, os, shutil, sqlite3, tarfile
 from pathlib import Path
 
 import pytest
 
-from commands import inside, start
+from commands import inside
 from openai_server import Server
 from test_cli import BODY, clone, notebook, small_clone  # noqa: F401 (a fixture)
 from treekit.config import UsageError, use_options
@@ -90,28 +90,6 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
         assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
     first = (home / "figures/local/treerare/table1.csv").read_bytes()
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("said,n", [("q4,q1", 2), ("ids.txt", 2), ("3", 3)])
-def test_chosen_questions(recorded, tmp_path, said, n):
-    (home, words), tape = recorded, tmp_path / "some.cassette"
-    (tmp_path / "ids.txt").write_text("q1\nq4\n")
-    given = tmp_path / said if said == "ids.txt" else said
-    assert inside("cassette", "pack", tape, "treerare", "--only", given, *words, cwd=home)[0] == 0
-    assert calls(tape) == n
-    rows = list(csv.DictReader((replayed(tape, home, tmp_path) / "table1.csv").open()))
-    assert {r["n"] for r in rows if r["reproduced"]} == {str(n)}
-
-
-@pytest.mark.slow
-def test_what_was_not_asked_is_said_now(recorded, tmp_path):
-    (home, words), tape = recorded, tmp_path / "x.cassette"
-    code, _, err = inside("cassette", "pack", tape, "treerare/table1", "--n", "40", *words, cwd=home)
-    assert code == 1 and "no reply" in err and "nothing is packed" in err
-    code, _, err = inside("cassette", "pack", tape, "treerare", "--only", "nobody", *words, cwd=home)
-    assert code == 1 and "none of the chosen questions" in err
-    assert inside("cassette", "pack", tape, "--only", "3", *words, cwd=home)[0] == 2 and os.listdir(tmp_path) == []
 
 
 @pytest.mark.slow
@@ -225,24 +203,3 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
     monkeypatch.setattr(cassette_archive, "LONGEST_TAPE", 1 << 20)
     with pytest.raises(UsageError, match="longer than 1 MB"):
         Store.replay(archive(tape, **{STORE_FILE: bytes(3 << 20)}))
-
-
-def test_the_same_files_are_the_same_bytes(tmp_path):
-    files = dict(a=b"1" * 1000, b=os.urandom(1000))
-    assert archive(tmp_path / "a", **files).read_bytes() == archive(tmp_path / "b", **files).read_bytes()
-
-
-@pytest.mark.slow
-def test_a_killed_pack_leaves_nothing_that_stays(recorded, tmp_path):
-    home, words = recorded
-    for delay in (0.0, 0.3, 1.0):
-        process = start("cassette", "pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)
-        until = time.monotonic() + 20
-        while not list((home / ".treekit").glob("packing/.run.*")) and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert not (tmp_path / "x.cassette").exists()
-    assert inside("cassette", "pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)[0] == 0
-    assert os.listdir(tmp_path) == ["x.cassette"] and os.listdir(home / ".treekit/packing") == []

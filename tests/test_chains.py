@@ -3,23 +3,19 @@
 import asyncio, random, re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from fakes import FakeChat, FakeEmbedder, FakeShelf, PairsOfCapitals
 from treekit.baselines import chainrag
-from treekit.baselines import search_r1
 from treekit.corpora.corpus_hash import corpus_hash
-from treekit.retrieval.bm25 import BM25, Hit
-from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG, NativeRAG
-from treekit.baselines.sentence_graph import build_graph, cached_graph, sentences_of
+from treekit.retrieval.bm25 import Hit
+from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG
+from treekit.baselines.sentence_graph import build_graph
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.syntax.entities import AnnotatedText, Annotations, annotated_text
+from treekit.syntax.entities import Annotations
 from treekit.experiments.resources import Corpus
-from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Context
-from treekit.figures.verdicts import published
 from treekit.language.coreference import parse_history
 from treekit.experiments.run import run
 from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
@@ -107,50 +103,6 @@ def graph(pages, **how):
     return build_graph(pages, PairsOfCapitals(), FakeEmbedder(), **how)
 
 
-def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
-    p = Passage("p", "Grey Harbour (novel)", "It is by Ida Roth. Fog\n everywhere.")
-    [one] = PairsOfCapitals()([annotated_text(p)])
-    assert [s.stated for s, _ in sentences_of(p, one)] == [
-        "Grey Harbour (novel): It is by Ida Roth.",
-        "Grey Harbour (novel): Fog",
-        "Grey Harbour (novel): everywhere.",
-    ]
-    assert sentences_of(p, one)[0][1] == [("grey", "harbour", "novel"), ("grey", "harbour"), ("ida", "roth")]
-    assert (
-        sentences_of(p, AnnotatedText(note="not parsed"))[0][0].stated
-        == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
-    )
-    assert sentences_of(Passage("p", "Title", "  "), AnnotatedText()) == []
-    assert sentences_of(Passage("p", "", "No title."), AnnotatedText()) == [(Passage("p", "", "No title."), [])]
-
-
-def test_each_kind_of_edge_alone():
-    alone = [
-        Passage("a", "", "Ida Roth sang. Nobody heard."),
-        Passage("b", "", "Praise for Ida Roth came late."),
-        Passage("c", "", "Nobody heard anything."),
-    ]
-    g = graph(alone, similar=0)
-    assert g.neighbours(0, window=0) == {2: ["ida roth"]} and g.neighbours(3, window=0) == {}
-    # beside ends with the passage
-    assert g.neighbours(0, window=1) == {1: ["beside"], 2: ["ida roth"]} and g.neighbours(2, window=3) == {
-        0: ["ida roth"]
-    }
-    assert graph(alone, similar=1).neighbours(3, window=0) == {1: ["similar"]}
-
-
-def test_a_name_that_the_parser_missed_is_known_from_elsewhere():
-    g = graph(
-        [
-            Passage("a", "Tarn", "A town."),
-            Passage("b", "", "They came from Tarn in May."),
-            Passage("c", "", "They came from Orle."),
-        ],
-        similar=0,
-    )
-    assert g.neighbours(0) == {1: ["tarn"]} and g.names[2] == []  # Orle is no title and no entity anywhere
-
-
 def test_edges_equal_their_definition():
     draw = random.Random(3)
     names = ["Ida Roth", "Ada Lund", "Grey Harbour", "Voss County"]
@@ -179,26 +131,6 @@ def test_edges_equal_their_definition():
                 due[j] = whys
         found = g.neighbours(i, window=2)
         assert {j: set(why) for j, why in found.items()} == due and list(found) == sorted(found)
-
-
-def test_the_best_sentences_come_in_order_and_equal_ones_as_they_stand():
-    g = graph([Passage("a", "", "fog town. town fog. fog. river.")])
-    assert g.best("fog town", 4) == [0, 1, 2, 3]
-    assert g.best("fog", 2, among=[3, 1]) == [1, 3]
-    assert g.best("  ", 3) == []
-    assert g.best("fog", 3, among=[]) == []
-
-    class Backwards:
-        def rerank(self, query, hits, k):
-            return [Hit(h.passage, 0.0, i) for i, h in enumerate(reversed(hits), 1)][:k]
-
-    assert g.best("fog", 2, encoder=Backwards()) == [3, 1]
-
-
-def test_no_passage_and_one_sentence_are_graphs_too():
-    assert graph([]).sentences == [] and graph([]).best("fog", 3) == []
-    one = graph([Passage("a", "", "Fog.")])
-    assert one.nearest == [[]] and one.neighbours(0) == {} and one.best("fog", 3) == [0]
 
 
 # the chain
@@ -255,33 +187,6 @@ def test_a_context_is_widened_until_it_suffices():
     ]
 
 
-def test_the_neighbours_of_what_joined_come_next():
-    "The town's county is three edges away from the book: by its author, by her birthplace."
-    p, _ = asked(
-        ChainRAG(seeds=1, anchors=1, more=3, expansions=3, similar=0, **OWN),
-        Scripted('["What is Grey Harbour?"]', lambda documents: any("Voss" in d for d in documents)),
-    )
-    whys = {s["text"]: s["why"] for s in steps(p)[0].data["sentences"]}
-    assert whys["Tarn: Tarn is a town in Voss County."].endswith("tarn") and list(whys.values())[0] == "seed"
-    assert steps(p)[0].data["expansions"] == 3 and {h["id"] for h in steps(p)[0].data["hits"]} == {"p1", "p2", "p3"}
-
-
-def test_answers_or_contexts_are_integrated():
-    answers, context = asked(ChainRAG(**OWN))
-    [given] = context.llm.inputs("chainrag.combine")
-    assert parse_history(given["history"]) == [
-        (0, "Who is the author of Grey Harbour?", "Ida Roth"),
-        (1, "What is the birthplace of this author?", "Tarn"),  # as it was made, as in the public code
-    ]
-    assert given["question"] == ASKED.question
-    contexts, context = asked(ChainRAG(integration="contexts", seeds=3, **OWN))
-    last = context.llm.asked[-1].inputs
-    assert not context.llm.inputs("chainrag.combine")
-    assert last["question"] == ASKED.question
-    assert len(last["documents"]) == len({s for some in sentences(contexts) for s in some})
-    assert contexts.answer == "Tarn" and contexts.usage.calls == 8
-
-
 @pytest.mark.parametrize(
     "reply,path",
     [
@@ -296,71 +201,6 @@ def test_what_is_no_path_is_noted_and_asked_all_the_same(reply, path):
     assert (
         p.trace.nodes[1].data["path"] == path and p.trace.nodes[1].notes and len(steps(p)) == len(path) and not p.error
     )
-
-
-def test_what_was_not_found_is_not_written_into_the_next_sub_question():
-    class Ignorant(Scripted):
-        async def complete(self, request):
-            done = await super().complete(request)
-            return [Completion("FINAL: Unknown.")] if request.prompt.name == "chainrag.read" else done
-
-    p, context = asked(ChainRAG(**OWN), Ignorant())
-    assert [n.data["evidence"] for n in steps(p)] == ["(not found)"] * 2
-    assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?"
-    assert steps(p)[1].notes == ["what it refers to wasn't found; asked as it stands"] and not context.llm.inputs(
-        "paths.unclear"
-    )
-    assert context.llm.inputs("chainrag.combine")[0]["history"].count("(not found)") == 2
-
-
-def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
-    class Silent(Scripted):
-        async def complete(self, request):
-            done = await super().complete(request)
-            return [Completion(" ")] if request.prompt.name == "paths.reformulate" else done
-
-    p, _ = asked(ChainRAG(**OWN), Silent())
-    assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?"
-    assert any("the rewriting is empty" in n for n in steps(p)[1].notes)
-
-
-def test_a_passage_that_cannot_be_parsed_is_one_sentence_and_said():
-    class Breaks(PairsOfCapitals):
-        def __call__(self, texts):
-            if any("writer" in t for t in texts):
-                raise RuntimeError("out of memory")
-            return super().__call__(texts)
-
-    for method in (ChainRAG(**OWN), ChainRAG(cache=False, **OWN)):
-        p, _ = asked(method, corpus=corpus(annotator=Breaks()))
-        assert p.trace.roots[0].notes == ["2 passages have no parse: each is one sentence"]
-        assert p.trace.roots[0].data["graph"]["sentences"] == 6
-        assert p.answer
-
-
-def test_an_error_stops_the_other_sub_questions():
-    class Fails(Scripted):
-        async def complete(self, request):
-            if request.prompt.name == "chainrag.suffices" and "birthplace" in request.inputs["question"]:
-                raise CallFailed("server", "the server answered 500", "try again")
-            return await super().complete(request)
-
-    for path in (CHAIN, PAIR):
-        with pytest.raises(CallFailed):
-            asked(ChainRAG(**OWN), Fails(path))
-
-
-def test_a_kit_without_passages_and_an_empty_question_are_said():
-    with pytest.raises(UsageError, match="ChainRAG requires a corpus"):
-        asked(ChainRAG(**OWN), corpus=None)
-    with pytest.raises(UsageError, match="English parser"):
-        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "누가 썼나요?"), Context(Scripted(), corpus=corpus())))
-    with pytest.raises(UsageError, match="the question is empty"):
-        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "  "), Context(Scripted())))
-    with pytest.raises(UsageError, match="^seeds should be a whole number"):
-        ChainRAG(seeds=0, **OWN)
-    with pytest.raises(UsageError, match="integration"):
-        ChainRAG(integration="both", **OWN)
 
 
 # as in the public code (nju-websoft/ChainRAG@b0a9337)
@@ -450,113 +290,7 @@ def test_the_rounds_of_the_public_code(monkeypatch):
     )
 
 
-def test_a_question_of_one_step_stays_whole_and_is_still_integrated():
-    class Whole(Scripted):
-        def reply(self, request, sample):
-            return (
-                '{"is_multi_hop": false}'
-                if request.prompt.name == "chainrag.several"
-                else super().reply(request, sample)
-            )
-
-    p, context = asked(ChainRAG(reranker=""), Whole())
-    assert [r.prompt.name for r in context.llm.asked] == [
-        "chainrag.several",
-        "chainrag.suffices",
-        "chainrag.read",
-        "chainrag.combine",
-    ]
-    assert p.trace.nodes[1].data["path"] == [ASKED.question]
-
-
-def test_chainrag_is_asked_with_its_own_guidelines():
-    _, context = asked(ChainRAG(reranker=""))
-    [request] = [r for r in context.llm.asked if r.prompt.task == "decompose_path"]
-    assert request.prompt is chainrag.GUIDED
-    for kind in ("compared", "influence", "Parallel", "Sequential", "Comparative", "two at most", "JSON array"):
-        assert kind in request.text
-    _, context = asked(ChainRAG(reranker="", decomposer="plain"))
-    assert context.llm.inputs("paths.navigate") and not context.llm.inputs("chainrag.decompose")
-
-
-def test_beside_across_passages_and_neighbours_that_come_again():
-    g = graph([Passage("a", "", "Fog."), Passage("b", "", "Rain.")], similar=0)
-    assert g.neighbours(0) == {} and g.neighbours(0, across=True) == {1: ["beside"]}
-    never = lambda documents: False
-    few = dict(reranker="", seeds=3, anchors=3, more=5, rewriting="none")
-    again, _ = asked(ChainRAG(**few), Scripted('["What is Grey Harbour?"]', never))
-    once, _ = asked(ChainRAG(**few, repeats=False), Scripted('["What is Grey Harbour?"]', never))
-    assert (
-        len(sentences(again)[0])
-        == len(sentences(once)[0])
-        == 8
-        == len(set(sentences(once)[0]))
-        > len(set(sentences(again)[0]))
-    )
-
-
-def test_models_that_are_not_there_are_said_before_anything_is_asked(monkeypatch):
-    import treekit.retrieval.dense as dense
-
-    def missing(name):
-        raise UsageError(f"the model {name!r} is neither a folder nor in the local cache")
-
-    monkeypatch.setattr(dense, "model_folder", missing)
-    chainrag._encoder.cache_clear()
-    chat = Scripted()
-    with pytest.raises(UsageError, match="bge-reranker-large.*; or set reranker to ''"):
-        asked(ChainRAG(), chat)
-    with pytest.raises(UsageError, match="text-embedding-3-small.*embedder=…"):
-        asked(replace(CHAINRAG_PUBLIC, reranker=""), chat, embedder=None)
-    assert not chat.asked
-    for wrong in (dict(rewriting="some"), dict(decomposer="own"), dict(temperature=3.0)):
-        with pytest.raises(UsageError):
-            ChainRAG(**wrong)
-
-
 # the cache
-
-
-def test_the_cache_saves_the_work_and_changes_nothing():
-    by, parser = FakeEmbedder("words"), PairsOfCapitals()
-
-    def ask(method):
-        return asked(method, embedder=by, corpus=corpus(annotator=parser))[0]
-
-    first = ask(ChainRAG(**OWN))
-    work = by.counted, parser.counted
-    assert work == (8, 4)
-    for i in (1, 2, 3):
-        again, poor = ask(ChainRAG(**OWN)), ask(ChainRAG(cache=False, **OWN))
-        assert sentences(again) == sentences(first) == sentences(poor) and again.answer == poor.answer
-        assert (by.counted, parser.counted) == tuple((i + 1) * w for w in work)  # all of it is the poor one's
-    assert poor.trace.roots[0].data["graph"] == dict(sentences=8, parsed=4, embedded=8)
-    assert first.trace.roots[0].data["graph"] == dict(sentences=8, parsed=0, embedded=0)
-    assert poor.usage == again.usage  # calls are the same: the cache saves none
-
-
-def test_a_broken_file_is_made_again_and_other_passages_are_another_graph(home):
-    by, parser = FakeEmbedder("words"), PairsOfCapitals()
-    whole = cached_graph(corpus(annotator=parser), by)
-    [file] = (
-        (home / "sentencegraphs").iterdir()
-        if (home / "sentencegraphs").exists()
-        else list(home.rglob("sentencegraphs/*.npz"))
-    )
-    file.write_bytes(file.read_bytes()[:100])
-    again = cached_graph(corpus(annotator=parser), by)
-    assert (again.sentences, again.names, again.nearest, again.made) == (
-        whole.sentences,
-        whole.names,
-        whole.nearest,
-        dict(parsed=4, embedded=8),
-    )
-    assert np.array_equal(again.vectors, whole.vectors)
-    read = cached_graph(corpus(annotator=parser), by)
-    assert read.made == dict(parsed=0, embedded=0)
-    assert (read.sentences, read.names, read.nearest) == (whole.sentences, whole.names, whole.nearest)
-    assert cached_graph(corpus(PAGES[:2], parser), by).made == dict(parsed=2, embedded=5)
-    assert cached_graph(corpus(annotator=parser), by, 1).made["embedded"] == 8
 
 
 def test_a_runs_questions_share_one_graph():
@@ -595,25 +329,6 @@ def test_a_runs_questions_share_one_graph():
 
 
 # single searches
-
-
-def test_native_rag_reads_as_many_passages_as_search_r():
-    many = [Passage(f"p{i}", "", f"Fog in town {i}.") for i in range(40)]
-    context = Context(chat := Scripted(), BM25(many))
-    p = asyncio.run(NativeRAG()(Question("q", "musique", "Where is fog?"), context))
-    assert (p.usage.calls, len(chat.asked[0].inputs["documents"]), len(p.trace.nodes[0].data["hits"])) == (1, 25, 25)
-    context = Context(chat := Scripted(), BM25(many))
-    p = asyncio.run(chainrag.METHODS["Iter-RetGen"](Question("q", "musique", "Where is fog?"), context))
-    assert p.usage.calls == 2
-    assert {r.prompt.task for r in chat.asked} == {"answer_short"}
-    assert [len(r.inputs["documents"]) for r in chat.asked] == [25, 25]
-    with pytest.raises(UsageError, match="^top_k should be a whole number"):
-        NativeRAG(top_k=0)
-
-
-def test_the_names_are_those_of_the_printed_tables():
-    printed = {r["method"] for table in ("table2", "table8", "table9", "table10") for r in published("searchr", table)}
-    assert set(chainrag.METHODS) | set(search_r1.METHODS) <= printed
 
 
 # Search-R1
@@ -686,26 +401,6 @@ def test_every_bad_reply_is_read_and_noted(reply, query, answer, note):
     assert (again["search"], again["answer"]) == (query, answer) and same == kept  # what stays says the same
     if query or answer:
         assert TURN.parse(TURN.render(value)) == value and re.search(r"<\s*/", kept) and "invented" not in kept
-
-
-def test_any_text_is_a_turn():
-    draw = random.Random(5)
-    tags = "<think> </think> <search> </search> <answer> </answer> <information> </information> < > </".split()
-    pieces = [*tags, "a", "b c", "\n", " "]
-    for _ in range(3000):
-        reply = "".join(draw.choices(pieces, k=draw.randrange(12)))
-        value, odd, kept = read_turn(reply)
-        assert not (value["search"] and value["answer"])
-        assert "<search>" not in value["thought"]
-        assert read_turn(TURN.render(value))[0] | dict(thought="") == value | dict(thought="")
-        assert read_turn(kept)[0]["answer"] == value["answer"] and read_turn(kept)[0]["search"] == value["search"]
-
-
-def test_a_turn_without_an_action_is_told_so_and_counts():
-    p, context = thought(SearchR1(turns=3), "Tarn, I think.", "<search> </search>", "<answer>Tarn</answer>")
-    assert (p.answer, p.usage.calls, context.retriever.queries) == ("Tarn", 3, [])
-    assert context.llm.asked[-1].inputs["turns"].count(AGAIN) == 2
-    assert [bool(n.notes) for n in p.trace.nodes] == [False, True, True, False, False]
 
 
 def test_the_limit_on_turns_and_the_last_call():

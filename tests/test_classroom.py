@@ -1,12 +1,11 @@
 "A course from the release to the grade book; grading side by side, killed in the middle."
 
-import json, shutil, signal, subprocess, sys, time
+import json
 from pathlib import Path
 
 import pytest
 
 from classes import RIGHT, SOLUTION, WALL, cell, copy_of, course, hand_in, needs_wall, notebook, points
-from speed import enough
 from treekit.classroom.collect import collect_from
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import check_source
@@ -62,13 +61,6 @@ def test_everybody_has_another_world_and_another_key(tmp_path):
         assert asked and not any(q in handed for q in asked)
 
 
-@pytest.mark.slow
-def test_a_release_is_the_same_each_time(class_of_two):
-    before = {p: p.read_bytes() for p in class_of_two.release(A).rglob("*.*")}
-    release_assignment(class_of_two, A, progress=False)
-    assert before == {p: p.read_bytes() for p in class_of_two.release(A).rglob("*.*")}
-
-
 @needs_wall
 @pytest.mark.parametrize(
     "body, earned, why",
@@ -103,27 +95,6 @@ def test_a_notebook_that_is_none_gets_nothing_and_a_reason(class_of_two):
 
 
 @needs_wall
-def test_odd_metadata_breaks_nothing(class_of_two):
-    nb = hand_in(class_of_two, "ada", **RIGHT)
-    odd_metadata = (
-        None,
-        [],
-        7,
-        {"nbgrader": []},
-        {"nbgrader": {"grade_id": 3}},
-        {"nbgrader": {"grade_id": "x" * 9999, "points": 1e9}},
-    )
-    for c, odd in zip(nb["cells"], odd_metadata):
-        c["metadata"] = odd
-    nb["cells"] += [dict(cell_type="code"), dict(), dict(cell_type="code", source=[1, None], metadata={})]
-    from treekit.classroom.collect import take_in
-
-    take_in(class_of_two, A, "ada", json.dumps(nb).encode(), 1.1e9)
-    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
-    assert max(e["of"] for e in grade["exercises"]) == 3
-
-
-@needs_wall
 def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
     c = class_of_two
     hand_in(c, "ada", **RIGHT)
@@ -131,36 +102,6 @@ def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
     hand_in(c, "ada", extra=["# another attempt"], **RIGHT)
     assert len(graded(c)) == 1 and len(c.attempts(A, "ada")) == 2
     assert len(graded(c, force=True)) == 1
-
-
-@needs_wall
-@pytest.mark.slow
-def test_a_kill_in_the_middle_loses_nothing(tmp_path):
-    "SIGKILL while grading: the journal has each submission once in the end."
-    c = course(tmp_path, [f"s{i}" for i in range(8)])
-    release_assignment(c, A, progress=False)
-    for s in c.students():
-        hand_in(c, s, **RIGHT | dict(tally="import time\ntime.sleep(.4)\n" + RIGHT["tally"]))
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import CourseFolder\nfrom pathlib import Path\n"
-        "from treekit.classroom.grading import grade_assignment\n"
-        "course = CourseFolder(Path(sys.argv[1]), Path(sys.argv[1], 'sources'))\n"
-        "grade_assignment(course, '9_counting', jobs=2, progress=False, sandbox=sys.argv[3])"
-    )
-    journal = c.private("journal", f"{A}.jsonl")
-    command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parents[1]), WALL]
-    process = subprocess.Popen(command)
-    until = time.monotonic() + 120
-    while time.monotonic() < until and not (journal.exists() and len(journal.read_text().splitlines()) >= 2):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    before = len(journal.read_text().splitlines())
-    assert 2 <= before < 8
-    subprocess.run(command, check=True)
-    rows = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert sorted(r["student"] for r in rows) == sorted(c.students())  # each once
-    assert len(list(c.private("grades", A).glob("s*.json"))) == 8
 
 
 @needs_wall
@@ -244,39 +185,6 @@ def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
     assert all(required <= set(c.metadata.nbgrader) for c in nb.cells if "nbgrader" in c.metadata)
 
 
-BAD = {
-    1: "def tally(l):\n    while True: pass",
-    2: "def tally(l): return [0] * 10**10",
-    3: "def tally(l):\n    import os\n    while True: os.fork()",
-    4: "def tally(l: return",
-}
-
-
-@needs_wall
-@pytest.mark.slow
-def test_a_whole_class(tmp_path, n=200):
-    "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."
-    c = course(tmp_path, [f"s{i:03}" for i in range(n)])
-    release_assignment(c, A, ["s000"], progress=False)
-    for s in c.students()[1:]:  # one world is enough here: what is measured is grading
-        shutil.copytree(c.release(A, "s000"), c.release(A, s))
-        c.save("keys", A, s, c.record("keys", A, "s000") | dict(student=s))
-    for i, s in enumerate(c.students()):
-        hand_in(c, s, **RIGHT | (dict(tally=BAD[i]) if i in BAD else {}))
-    took = {}
-    for jobs in (1, 2):
-        began = time.monotonic()
-        made = grade_assignment(c, A, jobs=jobs, limits=QUICK, force=True, progress=False, sandbox=WALL)
-        found = {g["student"]: points(g) for g in made}
-        took[jobs] = time.monotonic() - began
-        assert len(found) == n
-        assert all(
-            p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items()
-        )
-    print(f"{n} submissions: one at a time {took[1]:.1f} s, two {took[2]:.1f} s ({took[2] / n:.3f} s each)")
-    enough(took[1] / took[2], 1)
-
-
 @needs_wall
 @pytest.mark.slow
 def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
@@ -297,31 +205,3 @@ def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     assert any("Doubling" in t for t in said) and not any("student0" in t for t in said)
     assert sum(p.get_height() for p in fig.axes[0].patches) == 5
     assert sum(int(n) for _, _, n in mistake_rows(view)) == sum(m["students"] for m in view["mistakes"])
-
-
-def test_a_small_mistake_is_one():
-    from random import Random
-    from treekit.classroom.mock_class import changed
-
-    code = "def f(a, b):\n    return a + b if a < b and a in (1, 2) else 3"
-    made = {changed(code, Random(n)) for n in range(60)}
-    assert len(made) == 7 and code not in made  # +, <, and, in, 1, 2, 3
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_release_leaves_no_process_and_the_next_one_no_folder(released, tmp_path, kind):
-    c = copy_of(released, tmp_path)
-    shutil.rmtree(c.folder / "private" / "worlds", ignore_errors=True)
-    words = "course", "--course", str(c.folder), "release", A, "--jobs", "2", "--sources", str(c.sources)
-    command = [sys.executable, "-m", "treekit", *words]
-    first, until = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT), time.monotonic() + 60
-    children = Path(f"/proc/{first.pid}/task/{first.pid}/children")
-    while time.monotonic() < until and first.poll() is None and len(children.read_text().split()) < 3:
-        time.sleep(0.01)
-    assert first.poll() is None and list(c.private().glob(".staging*"))
-    first.send_signal(kind)
-    first.communicate(timeout=30)  # workers hold the pipe open
-    assert first.returncode == (130 if kind == signal.SIGTERM else -kind)  # SIGTERM ends it as Ctrl-C does
-    release_assignment(c, A, progress=False)
-    assert not list(c.private().glob(".staging*"))

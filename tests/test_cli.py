@@ -7,9 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from treekit.cli.main import main
-import treekit.artefacts.catalog
 from treekit.artefacts.reproduce import Task, result_folder
-from treekit.papers.plugin import get_paper
 from commands import inside, shell, start
 from openai_server import Server
 
@@ -189,27 +187,6 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
 
 
 @pytest.mark.slow
-def test_out_data_n_and_notebook_parameters(clone):
-    (clone / "mine").mkdir()
-    assert inside("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
-    assert "Nothing" not in (clone / "figures/offline-mine-n2/treerare/table1.md").read_text()
-    assert inside("reproduce", "--out", "here", "--set", "questions=3", "--set", "search_scope=own", cwd=clone)[0] == 0
-    assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
-    made = (clone / "figures/offline-mine-n2/treerare/table1.md").read_text()
-    assert "Made by: treekit reproduce treerare/table1 --n 2 --data mine" in made
-    page = (clone / "here/treerare/table1.md").read_text()
-    assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set search\\_scope=own" in page
-    assert "Set: questions=3, search\\_scope=own." in page
-
-
-def test_a_parameter_that_the_notebook_does_not_declare(clone):
-    notebook(clone / "nbs/reproduce/treerare/figure1.ipynb", 'profile = "offline"\nout = None', "1")
-    code, out, err = inside("reproduce", "treerare/figure1", "--n", "3", cwd=clone)
-    assert code == 2 and "treerare/figure1" in err and "'n'" in err
-    assert inside("reproduce", "treerare/figure1", cwd=clone)[0] == 0
-
-
-@pytest.mark.slow
 def test_a_failing_notebook_says_why_and_the_others_run(clone):
     fates = [
         ("1 / 0", 1, "ZeroDivisionError: division by zero"),
@@ -266,23 +243,6 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
         time.sleep(0.5)
         assert server.count == interrupted  # no kernel goes on in the dark
         assert inside(*words, cwd=clone)[0] == 0 and server.count <= 150 + 4
-
-
-@pytest.mark.slow
-def test_a_killed_command_leaves_no_kernel_behind(clone):
-    with Server(latency=0.2) as server:
-        words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "200", "--set", "concurrency=4")
-        process = start(*words, cwd=clone)
-        while server.count < 8 and process.poll() is None:
-            time.sleep(0.05)
-        process.kill()
-        process.communicate()
-        before = -1
-        while before != (before := server.count):
-            time.sleep(1.5)
-        assert server.count < 200  # the kernel noticed
-        server.script(latency=0)
-        assert inside(*words, cwd=clone)[0] == 0 and server.count <= 200 + 4
 
 
 def test_ask_prints_answer_and_tree(clone, tmp_path):
@@ -352,33 +312,11 @@ def test_doctor_says_what_to_do(clone):
     assert "→" in inside("doctor", "--profile", "local", cwd=clone)[1]
 
 
-def test_a_closed_pipe_is_no_error():
-    done = subprocess.run(
-        f"{sys.executable} -c 'from treekit.cli.main import main; main()' list | head -1",
-        shell=True,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
-    assert done.stderr == "" and done.stdout
-
-
 def entry_point():
     module, _, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"][
         "treekit"
     ].partition(":")
     return f"from {module} import {function}; {function}()"
-
-
-def test_an_interrupt_while_modules_are_loaded_is_one_line():
-    interrupt = """import sys
-class Interrupting:
-    def find_spec(name, path=None, target=None):
-        if name == "click": raise KeyboardInterrupt
-sys.meta_path.insert(0, Interrupting)
-"""
-    done = subprocess.run([sys.executable, "-c", interrupt + entry_point()], capture_output=True, text=True)
-    assert done.returncode == 130 and done.stderr.count("\n") == 1 and "interrupted" in done.stderr, done.stderr
 
 
 def test_a_scheduler_ends_a_command_as_ctrl_c_does(tmp_path):
@@ -400,31 +338,6 @@ cli.inventory = inventory
     assert (done.returncode, list(tmp_path.iterdir()), len(done.stderr.strip().splitlines())) == (130, [], 1), (
         done.stderr
     )
-
-
-def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
-    "Equations, an algorithm, prompts that are only written down: `list` names where, and `reproduce` says that there is nothing to run."
-    monkeypatch.chdir(ROOT)
-    rows = json.loads(CliRunner().invoke(main, ["list", "--json"]).stdout)
-    assert len(rows) >= 113 and [r for r in rows if not (ROOT / r["notebook"]).is_file()] == []
-    named = {(r["paper"], t) for r in treekit.artefacts.catalog.inventory() for t in r["text"].split("|") if t}
-    assert named and [t for t in sorted(named) if not get_paper(t[0]).text(t[1]).is_file()] == []
-    text = [r for r in rows if r["notebook"].startswith("nbs/17_papers/")]
-    assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
-        *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")),
-        "rdr2/equations",
-        "rdr2/prompts",
-    }
-    shown = [line for line in CliRunner().invoke(main, ["list", "arise"]).stdout.splitlines() if " equations " in line]
-    assert len(shown) == 1 and "text: nbs/17_papers/3_arise/" in shown[0]
-    for r in text:
-        said = CliRunner().invoke(main, ["reproduce", f"{r['paper']}/{r['artefact']}"])
-        assert (
-            said.exit_code == 2
-            and said.stderr.count("\n") == 1
-            and "nothing to run" in said.stderr
-            and r["notebook"] in said.stderr
-        )
 
 
 def test_a_run_with_other_settings_has_a_folder_of_its_own(monkeypatch, tmp_path):

@@ -2,14 +2,12 @@
 
 import asyncio
 import random
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
 from fakes import FakeChat
-from treekit.config import UsageError
 from treekit.store.run_store import Store
 from treekit.core.method import Context, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
@@ -26,16 +24,10 @@ from treekit.papers.comparison.controls import (
     RandomTree,
     control_outcome,
     controls_of,
-    controls_on,
-    draw_paragraphs,
     gold_replies,
-    random_decision,
     random_places,
     router_shares,
-    with_tokens,
 )
-from treekit.papers.rdr2.router import RST
-from treekit.papers.rdr2.routing_state import Group
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.experiments.run import run as run_methods
 from treekit.experiments.tables import sample_questions, setting
@@ -116,31 +108,6 @@ def test_an_oracle_has_the_gold_plan_and_the_gold_passages():
     ] * 2 and found.fingerprint == "f"
 
 
-def test_slots_of_a_gold_plan_are_the_planners():
-    from treekit.papers.toq.planner import PROMPTS
-
-    name = PROMPTS["decompose", "en"].name
-    assert gold_replies(ASKED, (name,))[name] == ["Who wrote Orle?", "Where was [ANS_1] born?"]
-    assert "#" not in " ".join(gold_replies(ASKED, ("paths.navigate",))["paths.navigate"])
-
-
-def test_later_requests_keep_the_documents_of_the_first():
-    seen, prompt = [], Prompt("test.respond", "respond", "$documents: $question", FINAL)
-
-    class Sees:
-        async def complete_keyed(self, request, continuation=None):
-            seen.append(request.inputs["documents"])
-
-    client = ControlClient(Sees(), "q", keeps=frozenset(["test.respond"]))
-    for bound, question, documents in (
-        (client, "q", PAGES[:1]),
-        (client, "other", ["b"]),
-        (copy(client), "q", ["c: d"]),
-    ):
-        asyncio.run(bound.complete_keyed(prompt(question=question, documents=documents)))
-    assert seen == [PAGES[:1], ["b"], [PAGES[0], "c: d"]]
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_random_trees_keep_the_shape(seed):
     tree = phrase_tree(EXAMPLE)
@@ -161,11 +128,6 @@ def test_random_trees_keep_the_shape(seed):
     assert not any(p.children for p in flat.children)
 
 
-def test_random_trees_differ_from_the_syntax_tree():
-    made = {str(random_places(phrase_tree(EXAMPLE), EXAMPLE.text, random.Random(seed))) for seed in range(20)}
-    assert len(made) > 5
-
-
 def documents(paragraphs=4):
     "Two documents with two sections each."
 
@@ -173,41 +135,6 @@ def documents(paragraphs=4):
         return [(1, "structure", name), *((2, "content", f"{name}{i}") for i in range(paragraphs))]
 
     return [build_tree(name, [*section(f"{name} Life"), *section(f"{name} Work")]) for name in "ab"]
-
-
-def test_as_many_paragraphs_of_each_kind_are_drawn():
-    trees = documents()
-    nodes = [[n.id for n in t.nodes if n.type == "content"] for t in trees]
-    groups = [Group(t, [Passage(t.title, t.title, "")], [((own[0],), 0.0)]) for t, own in zip(trees, nodes)]
-    first = [set(own[:4]) for own in nodes]  # a retrieved paragraph is seen with its section
-    selected = [nodes[0][:2] + nodes[0][4:7], []]
-    drawn = [draw_paragraphs(groups, first, selected, random.Random(seed)) for seed in range(20)]
-    for of_one in drawn:
-        assert sum(map(len, of_one)) == 5
-        assert sum(nodes[at][0] in of_one[at] for at in (0, 1)) == 1  # retrieved
-        assert sum(i in first[at] for at in (0, 1) for i in of_one[at]) == 2  # with the one that is beside it
-    assert len({str(d) for d in drawn}) > 10 and any(d[1] for d in drawn)
-    assert draw_paragraphs(groups, first, [[], []], random.Random(0)) == [(), ()]
-
-
-def test_a_random_router_decides_by_its_shares_alone():
-    [tree, _] = documents(50)
-    rst = RST(tree, tree.content(tree.headings[1]))
-
-    def decided(share, expansions, question="q"):
-        return random_decision(RandomRouter(answer_share=share, expansions=expansions, drawn_for=question), rst)
-
-    assert decided(0, 0).answers == decided(0, 0).expands == () and decided(1, 0).answers == rst.visible
-    [expanded] = decided(0, 2).expands  # the other section is the only one that is closed
-    assert expanded not in (0, tree.headings[1]) and set(rst.visible).isdisjoint(tree.content(expanded))
-    found = [decided(0.3, 0.5, f"q{i}") for i in range(200)]
-    assert len({d.answers for d in found}) > 100 and found[0] == decided(0.3, 0.5, "q0")
-    assert (
-        abs(sum(len(d.answers) for d in found) / 200 / 50 - 0.3) < 0.03
-        and abs(sum(len(d.expands) for d in found) / 200 - 0.5) < 0.2
-    )
-    rules = RandomRouter(answer_share=0.3, drawn_for="q").rules
-    assert rules.decide(rst, None) == rules.decide(rst, [("ANSWER", rst.visible[0], "")]) == decided(0.3, 0)
 
 
 def test_shams_and_the_rows_without_have_the_same_evidence(tmp_path):
@@ -270,20 +197,6 @@ def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
 
-@pytest.mark.parametrize(
-    "name, low, high, within",
-    [
-        ("sham", -0.02, 0.01, "yes"),
-        ("sham", 0.001, 0.004, "yes"),
-        ("sham", -0.05, 0.03, "no"),
-        ("sham", -0.01, 0.031, "no"),
-        ("oracle", 0, 0, ""),
-    ],
-)
-def test_a_narrow_interval_excludes_an_effect_that_matters(name, low, high, within):
-    assert controls.within_margin(dict(contrast=name, low=low, high=high)) == within
-
-
 def test_a_failing_control_is_named():
     rows = [
         dict(paper="A", contrast="sham", outcome="harms"),
@@ -300,14 +213,6 @@ def test_each_plain_reader_takes_as_many_passages_as_a_method_may_read():
         assert configure(c.plain, top_k=controls.MOST_PASSAGES).top_k == controls.MOST_PASSAGES
 
 
-def test_tokens_become_passages():
-    assert (
-        with_tokens(5, 400, 4000) == 50
-        and with_tokens(5, 400, 100) == 5
-        and with_tokens(5, 0, 10**9) == controls.MOST_PASSAGES
-    )
-
-
 def test_every_proposed_method_has_its_controls():
     P = setting("offline", 2, {})
     two = [Question(str(i), "demo", f"{i}?", ("a",)) for i in (1, 2)]
@@ -320,38 +225,3 @@ def test_every_proposed_method_has_its_controls():
         else:
             assert c.sham.of == c.method
     assert set(CONTRASTS) == {"sham", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
-
-
-def test_what_cannot_be_run_is_left_out_by_name(capsys):
-    P = setting("offline", 2, {})
-    made = {c.paper: c.datasets for c in controls_on(("hotpotqa",), P)}
-    assert made == dict.fromkeys(("TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R"), ("hotpotqa",))
-    assert "left out: RDR² on asqa, qampari (not in these data)" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="no control can be run on eli5"):
-        controls_on(("eli5",), P)
-
-
-def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
-    P = setting("offline", 3, {})
-    questions = sample_questions(P, ("komultihop", "hotpotqa"))
-    [base] = [c for c in controls_of(P) if c.paper == "Tree-of-Question"]
-    made = controls.run_controls(base, questions, P, store=Store(tmp_path / "store.sqlite"))
-    cells = made.cells()
-    for d in ("komultihop", "hotpotqa"):
-        read = controls.passages_read(cells["method", d])
-        assert {len(r.trace.retrieved) for r in cells[controls.PLAIN, d]} == {max(1, round(read))}
-        used = {role: controls.tokens_used(cells[role, d]) for role in ("method", controls.PLAIN, controls.TOKENS)}
-        assert used[controls.PLAIN] < used[controls.TOKENS] < 1.5 * used["method"]
-    assert {r["contrast"] for r in controls.control_rows(base, made)} == set(CONTRASTS)
-    assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("paper, d", [("TreeRare", "hotpotqa"), ("SEARCH-R", "musique"), ("RDR²", "asqa")])
-def test_a_sham_with_the_components_information_fails(paper, d, tmp_path):
-    P = setting("offline", 40, {})
-    [own] = [replace(c, datasets=(d,)) for c in controls_of(P) if c.paper == paper]
-    rows = dict(without=own.without, sham=own.method)
-    found = run_methods(rows, sample_questions(P, (d,)), P, store=Store(tmp_path / "store.sqlite"))
-    [sham] = controls.control_rows(own, found)
-    assert sham["contrast"] == "sham" and sham["outcome"] == "fails"

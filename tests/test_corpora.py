@@ -1,15 +1,14 @@
 "Corpora that lie on disk: passages, vectors, indexes. Small twins of `benchmarks/test_corpora.py`, which has a million."
 
-import json, os, random, signal, sqlite3, subprocess, sys, time
+import json, random, sys
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import corpus_worker as worker
-from treekit.config import EXTRAS, Profile, UsageError, load_profile
+from treekit.config import EXTRAS, UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.corpora.documents import tree_of
 from treekit.corpora.corpus_hash import Passages, corpus_hash
@@ -17,7 +16,7 @@ from treekit.corpora.lookup import Documents
 from treekit.corpora.passage_store import PassageStore, import_passages
 from treekit.corpora.tree_store import TreeStore, build as build_trees
 from treekit.retrieval import faiss_index, vectors
-from treekit.retrieval.factory import vector_search_for, retriever_for, describe_retrieval
+from treekit.retrieval.factory import describe_retrieval
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 N = 2000
@@ -93,15 +92,6 @@ def test_a_flipped_byte_of_a_store_is_one_line_or_changes_nothing(stores, tmp_pa
         else:
             lines += 1
     assert lines == len(spots)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("old, new", [(b"Text 7:", b"Text 8:"), (b"Text 9: \xc3", b"Text 9: \xff")])
-def test_a_question_over_a_flipped_passage_store_ends_in_one_line(stores, tmp_path, treekit_, old, new):
-    path = tmp_path / "flipped.passages"
-    path.write_bytes(stores[0].path.read_bytes().replace(old, new))
-    code, out = treekit_("ask", "What is Title 7?", "--set", f"corpus={path}")
-    assert code == 2 and out.count("\n") == 1 and "flipped.passages" in out and "can't be used" in out, out
 
 
 def test_exact_search_on_disk_is_exact(place, truth):
@@ -193,18 +183,6 @@ def test_another_or_an_older_index_is_refused(place, tmp_path):
         near.place.rmdir()
 
 
-def test_vectors_of_another_model_or_corpus_are_refused(place):
-    store = PassageStore(place / "psgs.passages")
-    for passages, model, words in (
-        (store, "another", "model is"),
-        (Passages(store[:9]), worker.Drawn.identity, "corpus is"),
-    ):
-        encoder = worker.Drawn()
-        encoder.identity = model
-        with pytest.raises(UsageError, match=words):
-            VectorSearch(passages, encoder, encoder, folder=place / "dense").search(["What is 1"])
-
-
 def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[dense\]'"):
@@ -252,29 +230,6 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
         )
 
 
-def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
-    class Many(tuple):
-        fingerprint = "many"
-
-        def __len__(self):
-            return 21_015_324
-
-    with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfsq"):
-        retriever_for(Profile("test", retriever="dense"), Many())
-    made = vector_search_for(Profile("test", index="ivfpq"), Many())
-    assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=3000"
-
-
-def test_a_large_file_of_passages_is_not_read_into_memory(tmp_path, monkeypatch):
-    from treekit.corpora import load
-
-    monkeypatch.setattr(load, "_LARGEST_CORPUS", 100)
-    (tmp_path / "q.dev.jsonl").write_text('{"id": "1", "question": "Who?", "answers": ["Me"]}\n')
-    worker.write(tmp_path / "psgs_w100.tsv", 10)
-    with pytest.raises(UsageError, match="treekit corpus import psgs_w100.tsv.*--set corpus="):
-        load.Files(tmp_path).passages("q")
-
-
 def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
     "RDR2's corpus: the chunks of trees in a file lie in a file; the same chunks as in memory."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
@@ -286,114 +241,4 @@ def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
     )
 
 
-def test_commands(place, tmp_path, treekit_):
-    code, said = treekit_("corpus", "import", place / "psgs.tsv", tmp_path / "w.passages")
-    assert code == 0 and said.startswith(f"{N:,} passages")
-    code, said = treekit_("corpus", "import", place / "nothing.tsv", tmp_path / "x.passages")
-    assert code == 2 and said.count("\n") == 1 and "no file at '" in said
-    corpus = f"corpus={tmp_path / 'w.passages'}"
-    code, said = treekit_("corpus", "index", "--set", corpus, "--set", "index=flat", "--set", "retriever=dense")
-    assert code == 2 and "no index named 'flat'" in said
-    code, said = treekit_("corpus", "index", "--set", "index=ivfpq")
-    assert code == 2 and "corpus" in said
-
-
-def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypatch):
-    "It opens what there is, says what is missing, and makes nothing."
-    from treekit.artefacts.environment_check import _on_disk
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    named = Profile(
-        "test", retriever="dense", corpus=str(place / "psgs.passages"), index="hnsw", embeddings=str(tmp_path)
-    )
-    found = {what: (works, said) for what, works, said, _ in _on_disk(named)}
-    assert found["corpus"] == (True, f"{N:,} passages of psgs.tsv, {(place / 'psgs.tsv').stat().st_size} bytes")
-    assert found["embeddings"][0] is False and found["index on disk"][0] is None
-    assert not list(_on_disk(Profile("test", index="hnsw")))
-    missing = {what: works for what, works, *_ in _on_disk(replace(named, corpus="nothing.passages", embeddings=""))}
-    assert missing == {"corpus": False, "index on disk": None}
-    near = worker.opened(place, "exact")
-    with pytest.raises(UsageError, match="not whole"):
-        VectorSearch(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
-    assert len(near.opened()[0]) == N
-
-
 # ---- killed
-
-
-@pytest.mark.slow
-def test_an_import_that_is_killed_goes_on(tmp_path):
-    "SIGKILL, again and again: each passage is there once, in order, and the name is that of the list."
-    worker.write(tmp_path / "psgs.tsv", 60_000)
-    code = "import sys; from treekit.corpora.passage_store import import_passages as i; i(sys.argv[1], sys.argv[2], progress=False)"
-    store, kills = tmp_path / "w.passages", 0
-
-    def stored():
-        try:
-            return (
-                sqlite3.connect(f"file:{store}?mode=ro", uri=True)
-                .execute("SELECT MAX(number) FROM passages")
-                .fetchone()[0]
-                or 0
-            )
-        except sqlite3.Error:
-            return 0
-
-    while kills < 5:
-        before, process = stored(), subprocess.Popen([sys.executable, "-c", code, tmp_path / "psgs.tsv", store])
-        while process.poll() is None and stored() <= before:
-            time.sleep(0.002)
-        if process.poll() is not None:
-            break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        kills += 1
-        if stored() < 60_000:
-            with pytest.raises(UsageError, match="not finished"):
-                PassageStore(store)
-    done = import_passages(tmp_path / "psgs.tsv", store, progress=False)
-    from treekit.corpora.load import read_corpus
-
-    assert (
-        kills >= 2 and len(done) == 60_000 and done.fingerprint == corpus_hash(list(read_corpus(tmp_path / "psgs.tsv")))
-    )
-
-
-@needs_faiss
-@pytest.mark.long
-def test_a_build_that_is_killed_goes_on(place, tmp_path):
-    "SIGKILL as soon as another file is there. No file that was whole is made again."
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import corpus_worker as w; from pathlib import Path\n"
-        "from treekit.retrieval import faiss_index, vectors; vectors.SHARD, faiss_index._PART = 256, 2\n"
-        "w.opened(Path(sys.argv[2]), 'ivfsq, lists=32').build(progress=False)"
-    )
-    os.link(place / "psgs.tsv", tmp_path / "psgs.tsv")
-    seen, kills = {}, 0
-
-    def files():
-        return {
-            str(f): f.stat().st_mtime_ns
-            for f in tmp_path.rglob("*")
-            if f.suffix in (".npy", ".faiss") and f.name[0] != "."
-        }
-
-    for _ in range(30):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, Path(__file__).parent, tmp_path], stderr=subprocess.DEVNULL
-        )
-        while process.poll() is None and not set(files()) - set(seen):
-            time.sleep(0.005)
-        time.sleep(0.02)
-        if process.poll() is not None:
-            break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        kills += 1
-        now = files()
-        assert all(now[f] == at for f, at in seen.items() if f in now and f.endswith(".npy"))
-        seen |= now
-    assert process.returncode == 0 and kills >= 3
-    with pytest.MonkeyPatch.context() as m:
-        m.setattr(vectors, "SHARD", 256)
-        assert recall(worker.opened(tmp_path, "ivfsq, lists=32, probes=16"), worker.best(tmp_path, 50)[0]) >= 0.95

@@ -1,20 +1,18 @@
 "The teacher's path: a sample course from init to export, due dates, manual grades, and the columns of grade books."
 
-import csv, io, json, shutil, time
+import csv, io, json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from classes import RIGHT, WALL, course, hand_in, needs_wall
-from treekit.classroom.collect import take_in
+from classes import WALL, needs_wall
 from treekit.classroom.course import CourseFolder
 from treekit.classroom.course_check import solved
 from treekit.classroom.course_template import create_course
 from treekit.classroom.deadlines import deadline_settings
 from treekit.classroom.formats import read_notebook
 from treekit.classroom.gradebook import export_rows
-from treekit.classroom.release import release_assignment
 from treekit.classroom.sandbox import SANDBOXES
 from treekit.classroom.marking import check_marks, mark_text, open_texts, write_sheet
 from treekit.cli.course import course_command
@@ -197,69 +195,3 @@ def test_check_names_what_is_wrong(tmp_path):
     assert "chmod 700" in found["permissions"].detail and "[due] 1_word_count" in found["settings.toml"].detail
     assert "the solution loses points: counts-tests" in found[A].detail
     assert not any(found[w].ok for w in ("permissions", "settings.toml", A))
-
-
-@pytest.mark.parametrize("command", ["collect", "grade", "mark", "feedback", "export", "status", "release"])
-def test_a_misspelled_assignment_or_student_is_named(tmp_path, command):
-    c = create_course(tmp_path / "course")
-    more = [tmp_path] if command == "collect" else []
-    with pytest.raises(UsageError, match=f"did you mean '{A}'"):
-        run(command, "1_wordcounts", *more, at=c.folder)
-    with pytest.raises(UsageError, match="is an assignment of the kit.*--sources"):
-        run(command, "1_retrieval", *more, at=c.folder)
-    if command in ("grade", "release"):
-        with pytest.raises(UsageError, match="did you mean 'student01'"):
-            run(command, A, "--student", "studnt01", at=c.folder)
-    assert not list(c.folder.glob("submitted/*")) and not list(c.folder.glob("release/*"))
-
-
-def test_steps_without_submissions_say_what_comes_before(tmp_path):
-    c = create_course(tmp_path / "course", kit=True)
-    at = dict(at=c.folder)
-    assert "run `treekit course collect 1_retrieval INBOX` first" in run(
-        "grade", "1_retrieval", "--sandbox", WALL or "plain", **at
-    )
-    assert "run `treekit course grade 1_retrieval` first" in run("feedback", "1_retrieval", **at)
-    assert "nothing is graded yet" in run("mark", "1_retrieval", **at)
-    assert len(deadline_settings(c).due) == 8
-
-
-@needs_wall
-def test_the_summary_of_grading_names_what_was_not_read_or_did_not_end(tmp_path):
-    c = course(tmp_path, ("ada", "bob", "cyd", "dan", "eve"))
-    release_assignment(c, "9_counting", ["ada"], progress=False)
-    for s in c.students()[1:4]:
-        shutil.copytree(c.release("9_counting", "ada"), c.release("9_counting", s))
-        c.save("keys", "9_counting", s, c.record("keys", "9_counting", "ada") | dict(student=s))
-    hand_in(c, "ada", **RIGHT | dict(text="YOUR ANSWER HERE"))
-    hand_in(c, "bob", **RIGHT | dict(twice="import os\ndef twice(number): os._exit(1)"))
-    take_in(c, "9_counting", "cyd", b"{", 1e9)
-    words = "--course", c.folder, "grade", "9_counting", "--sources", c.sources, "--sandbox", WALL
-
-    def grade():
-        return CliRunner().invoke(course_command, [*map(str, words)]).stdout.splitlines()
-
-    lines = grade()
-    assert lines[0] == "3 graded, 0 graded before, 2 without a submission"
-    assert lines[2:] == ["bob: ended: twice-tests", lines[3]] and lines[3].startswith(
-        "cyd: not read: submission: not a notebook"
-    )
-    assert [(t.student, t.points) for t in open_texts(c, "9_counting")] == [("ada", 0), ("bob", None), ("cyd", 0)], (
-        "untouched: no points"
-    )
-    assert grade()[0] == "0 graded, 3 graded before, 2 without a submission"
-
-
-def test_a_running_command_names_each_failure_and_ends(tmp_path):
-    "An unreadable inbox entry is one line; the others are collected."
-    c = create_course(tmp_path / "course")
-    box = tmp_path / "box"
-    box.mkdir()
-    (box / "student01.ipynb").write_text(json.dumps(dict(nbformat=4, cells=[], metadata={})))
-    (box / "student02.zip").write_bytes(b"PK\x03\x04 broken")
-    (box / "ghost\x1b[31m.ipynb").write_text("{}")
-    (box / "studnt02.ipynb").write_text("{}")
-    said = run("collect", A, box, at=c.folder, code=1)
-    assert said.startswith("1 new\n") and said.count("refused: ") == 3 and "\x1b" not in said
-    assert "'studnt02' isn't in the roster: did you mean student02" in said
-    assert time.time() - c.attempts(A, "student01")[0].stat().st_mtime < 60

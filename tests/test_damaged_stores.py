@@ -1,13 +1,13 @@
 "Damaged stores: a bad row is skipped and named, and a bad file is one line."
 
-import asyncio, sqlite3
+import sqlite3
 
 import pytest
 
 from treekit.config import UsageError
 from treekit.core.prompts import Completion
 from treekit.store.run_store import Store, canonical_request, keys
-from workers import asked, chat
+from workers import asked
 
 N = 400
 
@@ -62,40 +62,6 @@ def test_a_bad_row_is_skipped_and_named(tmp_path, name, capfd):
         assert set(tape.calls(ks)) == set(ks) - {ks[2]}
     said = capfd.readouterr().err
     assert "calls" in said and ks[2][:12] in said and "asked again" in said and "Traceback" not in said
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_reply_is_asked_again_and_replaced(server, tmp_path, name):
-    "No endless wait for a call that is there and can't be read: it is made once more, and then it is cached."
-    path = tmp_path / "s.sqlite"
-
-    def go():
-        async def main():
-            stored = chat(path, server.url)
-            try:
-                return await asyncio.wait_for(stored.complete(asked(question="Where?")), 20)
-            finally:
-                await stored.close()
-                stored.store.close()
-
-        return asyncio.run(main())
-
-    [first] = go()
-    change(path, "UPDATE calls SET completion = ?", BAD[name])
-    assert go()[0].text == first.text and server.count == 2
-    assert go()[0].text == first.text and server.count == 2
-
-
-def test_a_bad_row_of_another_table_is_left_out(tmp_path, capfd):
-    path = tmp_path / "s.sqlite"
-    ks = fill(path, 6)
-    change(path, "UPDATE predictions SET row = '{' WHERE key = 'p1'")
-    change(path, "UPDATE requests SET body = x'00' WHERE rowid = 3")
-    with Store(path) as store:
-        assert store.get_prediction("p1") is None and store.get_prediction("p2")["answer"] == "2"
-        assert len(store.requests(ks)) == 5
-    said = capfd.readouterr().err
-    assert "predictions" in said and "requests" in said
 
 
 def damaged(path, how):

@@ -5,10 +5,10 @@ import json
 import pytest
 from sample_questions import CORPORA, REAL, SOURCES, folder_of
 from treekit.config import UsageError
-from treekit.core.types import Passage, Question
+from treekit.core.types import Passage
 from treekit.corpora.formats import DataError
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
-from treekit.corpora.load import Files, read_corpus
+from treekit.corpora.load import read_corpus
 
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
 
@@ -131,15 +131,6 @@ def test_original_formats(put, name, as_list):
         assert q.answers == ("no",) and q.hops == 2
 
 
-def test_asqa_file_holds_its_splits(put):
-    put("ASQA.json", json.dumps({"train": {"1": SHAPES["asqa"]}, "dev": {"2": SHAPES["asqa"], "3": SHAPES["asqa"]}}))
-    assert [q.id for q in load("asqa", put.folder)] == ["2", "3"]
-    assert [q.id for q in Files(put.folder).solved("asqa")] == ["1"]
-    put("ASQA.json", json.dumps([SHAPES["asqa"] | dict(sample_id="2")]))
-    with pytest.raises(UsageError, match="no train questions of 'asqa'"):
-        Files(put.folder).solved("asqa")
-
-
 def test_ambigdocs_own_format(put):
     documents = [
         {"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
@@ -209,17 +200,6 @@ def test_any_field_may_be_missing_or_wrong(put, name):
                 assert "\n" not in str(e)
 
 
-def test_not_utf8(put):
-    (put.folder / "toy.dev.jsonl").write_bytes(b'{"id": "\xff"}')
-    with pytest.raises(DataError, match="not UTF-8"):
-        load("toy", put.folder)
-
-
-def test_a_bom_and_blank_lines_are_fine(put):
-    put("toy.dev.jsonl", "\ufeff" + json.dumps(GOOD), "", "")
-    assert len(load("toy", put.folder)) == 1
-
-
 def test_what_does_not_exist(put):
     put("musique.dev.jsonl", SHAPES["musique"])
     for wrong, message in (
@@ -231,14 +211,6 @@ def test_what_does_not_exist(put):
     ):
         with pytest.raises(UsageError, match=message):
             wrong()
-
-
-def test_two_files_that_fit(put):
-    for part in ("distractor", "fullwiki"):
-        put(f"hotpot_dev_{part}_v1.json", json.dumps([SHAPES["hotpotqa"]]))
-    with pytest.raises(UsageError, match="name one file instead"):
-        load("hotpotqa", put.folder)
-    assert len(load("hotpotqa", put.folder / "hotpot_dev_fullwiki_v1.json")) == 1
 
 
 def test_hub_without_a_network(monkeypatch):
@@ -254,26 +226,6 @@ def test_hub_without_a_network(monkeypatch):
         load("hotpot", "hub")
 
 
-def test_exemplars_from_the_hub_read_the_beginning_of_a_split_only(monkeypatch):
-    hf, read = pytest.importorskip("datasets"), []
-
-    def rows(split):
-        for i in range(167_454):
-            read.append((split, i))
-            yield {**SHAPES["2wiki"], "_id": f"w{i}", "question": f"Q{i}?"}
-
-    def fetch(repo, config, streaming=False):
-        assert streaming
-        return {split: rows(split) for split in ("train", "validation")}
-
-    monkeypatch.setattr(hf, "load_dataset", fetch)
-    found = exemplars("2wiki", "hub", k=3, seed=1)
-    assert len({q.id for q in found}) == 3 and found == exemplars("2wiki", "hub", k=3, seed=1) != exemplars(
-        "2wiki", "hub", k=3, seed=2
-    )
-    assert {split for split, _ in read} == {"train"} and max(i for _, i in read) < 1000
-
-
 LONG = {
     "input": "Who wrote Grey Harbour?",
     "context": "Passage 1:\nGrey Harbour\nGrey Harbour is a novel.\n\nIt is by Ida Roth.\n\nPassage 2:\nTarn\n"
@@ -285,36 +237,6 @@ LONG = {
     "all_classes": None,
     "_id": "lb1",
 }
-
-
-def test_chainrags_records_bring_their_own_pools(put):
-    for file in ("musique.jsonl", "hotpotqa.jsonl", "2wikimqa.jsonl"):
-        put(
-            file,
-            LONG,
-            {**LONG, "_id": "lb2", "input": "Where is fog?", "context": "One text without pages.\nIt ends here."},
-        )
-    assert datasets(put.folder, "dev") == ["hotpotqa", "musique", "2wiki"]
-    for name in ("musique", "hotpotqa", "2wiki"):
-        first, second = load(name, put.folder)
-        assert (first.id, first.question, first.answers) == ("lb1", "Who wrote Grey Harbour?", ("Ida Roth", "Roth"))
-        assert first.dataset == name and not first.supporting and not first.decomposition
-        assert [p.title for p in first.paragraphs] == ["Grey Harbour", "Tarn"]  # equal chunks are one
-        assert first.paragraphs[0].text == "Grey Harbour is a novel. It is by Ida Roth."
-        assert [(p.title, p.text) for p in second.paragraphs] == [("", "One text without pages. It ends here.")]
-    put("hotpotqa.jsonl", {"question": "Who?", "context": "Passage 1:\nA\nB.", "answer": "B"})
-    assert load("hotpotqa", put.folder)[0].answers == ("B",)
-
-
-def test_a_long_page_is_cut_between_sentences(put):
-    page = " ".join(f"Sentence number {i} has seven words." for i in range(60))
-    put("musique.jsonl", {**LONG, "context": f"Passage 1:\nA page\n{page}\n{'word ' * 150}"})
-    chunks = load("musique", put.folder)[0].paragraphs
-    assert " ".join(p.text for p in chunks).split() == f"{page} {'word ' * 150}".split() and {
-        p.title for p in chunks
-    } == {"A page"}
-    assert [len(p.text.split()) for p in chunks] == [96, 96, 96, 72, 150]
-    assert all(p.text.endswith("words.") for p in chunks[:-1])
 
 
 @pytest.mark.parametrize(
@@ -340,26 +262,6 @@ def test_a_bad_record_of_chainrag_is_said_in_one_line(put, change, said):
 # -- samples
 
 
-def test_samples_do_not_depend_on_the_files_order(put):
-    rows = [{**GOOD, "id": str(i)} for i in range(50)]
-    put("up.dev.jsonl", *rows), put("down.dev.jsonl", *rows[::-1])
-    ids = lambda name, **kw: [q.id for q in load(name, put.folder, **kw)]
-    assert ids("up", n=9) == ids("down", n=9) == ids("up", n=30)[:9] != ids("up", n=9, seed=1)
-    assert ids("up") == [r["id"] for r in rows] and sorted(ids("up", n=500)) == sorted(ids("up"))
-
-
-def test_a_very_long_question(put):
-    put("long.dev.jsonl", {**GOOD, "question": "why " * 5000})
-    assert len(load("long", put.folder)[0].question.split()) == 5000
-
-
-def test_questions_are_frozen():
-    q = Question("a", "d", "Q?")
-    with pytest.raises(AttributeError):
-        q.question = "other"
-    assert hash(q) == hash(Question("a", "d", "Q?", meta={"x": []}))
-
-
 # -- corpora and exemplars
 
 
@@ -380,16 +282,6 @@ def test_corpora(put):
             list(read_corpus(put("bad.jsonl", *rows)))
     with pytest.raises(UsageError, match="no file at '.*/nowhere.jsonl'"):
         list(read_corpus(put.folder / "nowhere.jsonl"))
-
-
-def test_exemplars_come_from_the_training_side(put):
-    put("musique.dev.jsonl", SHAPES["musique"])
-    put("musique_trainset.jsonl", *({**SHAPES["musique"], "id": f"2hop__{i}"} for i in range(5)))
-    found = exemplars("musique", put.folder, k=3)
-    assert found == exemplars("musique", put.folder, k=3) and SHAPES["musique"]["id"] not in {q.id for q in found}
-    assert found[0].id not in {q.id for q in exemplars("musique", put.folder, k=3, exclude=[found[0].id])}
-    with pytest.raises(UsageError, match="fewer than k=9"):
-        exemplars("musique", put.folder, k=9)
 
 
 # -- the real files
@@ -456,29 +348,3 @@ def test_exemplars_are_none_of_the_questions(source):
         shots = exemplars(name, folder, k=3)
         assert len(shots) == 3
         assert not {q.id for q in shots} & {q.id for q in load(name, folder)}
-
-
-def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
-    from treekit.experiments import resources
-    from treekit.synthetic.generate import SyntheticWiki
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    drafted = SyntheticWiki(0, 400).dataset("musique", 6)
-    for _ in range(2):  # the second time from disk
-        resources._questions_of.cache_clear()
-        assert repr(resources.load("musique", n=6)) == repr(drafted)
-    [file] = (tmp_path / "world").iterdir()
-    file.write_bytes(file.read_bytes()[:100])  # cut off: drafted again
-    resources._questions_of.cache_clear()
-    assert resources.load("musique", n=6) == drafted
-    resources._questions_of.cache_clear()
-
-
-def test_2wikis_own_file_names_are_found(put):
-    "Its archive has train.json, dev.json and test.json; no other data set reads them."
-    for split in ("dev", "train"):
-        put(f"{split}.json", json.dumps([SHAPES["2wiki"] | {"_id": split}]))
-    assert datasets(str(put.folder)) == ["2wiki"]
-    assert [load("2wiki", str(put.folder), split)[0].id for split in ("dev", "train")] == ["dev", "train"]
-    put("2wikimultihopqa_dev.json", json.dumps([SHAPES["2wiki"] | {"_id": "named"}]))
-    assert load("2wiki", str(put.folder))[0].id == "named"  # a name that says whose it is comes first

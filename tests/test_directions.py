@@ -86,19 +86,6 @@ def test_what_has_no_direction_has_no_best(metric):
     assert best_cells([row("a", metric, 1.0), row("b", metric, 2.0)], CellScores()) == {}
 
 
-@pytest.mark.parametrize("name", ["arise/textclaims", "rdr2/textclaims", "toq/textclaims"])
-@pytest.mark.parametrize("value", ["reproduced", "published"])
-def test_claims_of_the_text_are_not_ranked(name, value):
-    "A row there is a claim: no two of them are rivals."
-    assert marked(name, value) == set()
-
-
-def test_a_difference_is_no_rival_of_what_it_is_made_of():
-    assert not {m for m, _ in marked("treerare/figure3") if " minus " in m}
-    rows = [row("A", "EM", 1.0), row("B", "EM", 2.0), row("B minus A", "EM", 3.0), row("B over A, relative", "EM", 9.0)]
-    assert best_cells(rows, CellScores()) == {("g", "B", "d", "EM"): "best"}
-
-
 def test_rows_are_ordered_by_what_is_better():
     "In the order of a table's rows, too, a low rate of collapse is good."
     from treekit.figures.cells import TableCell

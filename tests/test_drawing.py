@@ -1,13 +1,11 @@
 "Traces as text, HTML and figures: nothing overlaps, nothing is executed, the same trace gives the same bytes."
 
-import hashlib, random, re
+import random, re
 from collections import namedtuple
 
 import pytest
 
-from treekit.config import UsageError
 from treekit.core.trace_render import show_tree, tree_html
-from treekit.figures.drawing import break_lines, text_width
 from treekit.figures.trees import draw_beside, draw_overview, draw_tree
 from treekit.syntax.entities import SentenceTree
 from treekit.core.method import Trace
@@ -138,27 +136,6 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     plt.close(fig)
 
 
-def test_lines_fit():
-    for width in (30, 80, 200):
-        for line in break_lines(" ".join(WORDS * 3), width, 6.8, 99):
-            assert text_width(line, 6.8) <= width
-    assert break_lines("", 50, 7) == [""] and break_lines("a b", 500, 7) == ["a b"]
-    assert break_lines("word " * 99, 60, 7, 2)[-1].endswith("…")
-
-
-@pytest.mark.long
-def test_the_same_trace_gives_the_same_bytes(tmp_path):
-    from treekit.figures.plots import save_figure
-
-    digests = {
-        hashlib.sha256(path.read_bytes()).hexdigest()
-        for name in "ab"
-        for draw in (draw_tree,)
-        for path in save_figure(draw(tree(nodes=3)), tmp_path / name / "mine", "figure")
-    }
-    assert len(digests) == 2  # one PNG, one SVG
-
-
 def test_models_words_are_data():
     trace = Trace()
     trace.add(
@@ -174,23 +151,6 @@ def test_models_words_are_data():
     assert not re.search(r"<(script|img|i|u|b)\b", page) and page.count("<details") == page.count("</details>") == 1
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text) and "note" in text
     draw_tree(trace).canvas.draw()  # a '$' starts no formula
-
-
-def test_text_shows_every_node_and_respects_the_width():
-    trace = tree(3, nodes=15)
-    for width in (60, 100):
-        shown = show_tree(trace, width)
-        assert shown.count("[NP]") + shown.count("[nmod:poss]") + shown.count("[root]") == 15
-        assert all(len(line) <= width + 60 for line in shown.splitlines())
-    assert show_tree(Trace()) == "" and "<details" not in tree_html(Trace())
-
-
-def test_a_trace_without_a_tree():
-    trace = Trace()
-    trace.add("answer", "Ada Vant", queries=["Who?"], hits=[])
-    draw_tree(trace).canvas.draw()
-    with pytest.raises(UsageError, match="no tree"):
-        draw_overview(trace)
 
 
 def parsed(seed=0, n=12, depth=None):
@@ -240,27 +200,6 @@ def test_a_sentence_is_drawn_whole(sentence):
         r["importance"] == max(words[w] for w in r["words"]) for r in rows
     )
     plt.close(fig)
-
-
-def test_a_sentence_without_a_root_is_not_drawn():
-    with pytest.raises(UsageError, match="no tree"):
-        draw_parse("Ada", SentenceTree((0,), (3,), (1,), ("X",)))
-    with pytest.raises(UsageError, match="no tree"):
-        draw_parse("", SentenceTree((), (), (), ()))
-
-
-def test_the_last_bits_of_a_number_move_no_label():
-    "Points that are equal in print are labelled in the same order on every processor."
-    import matplotlib.pyplot as plt
-    from treekit.figures.costplots import label_points
-
-    def placed(least):
-        fig, ax = plt.subplots(subplot_kw=dict(ylim=(0, 99)))
-        label_points(ax, [(0.5, 50, "the first", False), (0.5, 50 + least, "the second", False)])
-        plt.close(fig)
-        return {t.get_text(): t.xyann for t in ax.texts}
-
-    assert placed(1e-12) == placed(0) == placed(-1e-12)
 
 
 def test_a_picture_that_shows_the_same_stays_as_it_is(tmp_path):

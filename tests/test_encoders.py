@@ -1,17 +1,14 @@
 "Who computes embeddings: an engine behind the model's name, apart from the plain library in every key."
 
-import sys
-
 import numpy as np
 import pytest
 
-from treekit.config import UsageError, load_profile
+from treekit.config import load_profile
 from treekit.utils.instruction_set import instruction_set, processor_label
 from treekit.utils.model_files import MINILM
 from treekit.core.types import Passage
 from treekit.retrieval.factory import retriever_for
 from treekit.retrieval.dense import Dense, Embedder
-from treekit.retrieval.encoders import parse_encoder_name
 
 PAGES = [Passage(str(i), f"Harbour {i}", " ".join(["A lighthouse by the sea."] * (1 + i * i))) for i in range(9)]
 
@@ -37,19 +34,6 @@ def test_an_engine_is_part_of_every_key():
     made = retriever_for(load_profile("offline", retriever="dense:@openvino"), PAGES)
     assert made.fingerprint.startswith(f"dense({MINILM} by openvino; {processor_label()}):")
     assert made.fingerprint != Dense(PAGES).fingerprint
-
-
-@pytest.mark.parametrize("name", ["a/b@openvno", "@onnx"])
-def test_an_unknown_engine_is_said(name):
-    with pytest.raises(UsageError, match="no engine of embeddings"):
-        parse_encoder_name(name)
-
-
-def test_what_to_install(monkeypatch):
-    pytest.importorskip("sentence_transformers")
-    monkeypatch.setitem(sys.modules, "openvino", None)
-    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[openvino\]'"):
-        Embedder("@openvino")(["a"])
 
 
 @pytest.mark.long

@@ -1,24 +1,21 @@
 """The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that
 run nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
 
-import json, pickle, re, shlex, stat, subprocess, sys
+import json, pickle, re, shlex, stat
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from treekit.cli.main import main
-from treekit.config import UsageError, load_profile, work_dir
+from treekit.config import UsageError
 from treekit.store.run_store import Store
 from treekit.experiments import resources
 from treekit.experiments.resources import load
-from treekit.experiments.run import run
 from treekit.explorer.diff import compare_runs
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import RunData, open_run, open_store
-from treekit.explorer.server import ServedExplorer
 from treekit.explorer.overrides import switch
-from treekit.papers.registry import method
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = {  # a question in the help or in the README -> its answer, as the passages have it
@@ -69,27 +66,6 @@ def test_each_example_of_ask_answers_rightly(line, home):
     done = treekit_("ask", *words, "--json")
     assert done.exit_code == 0, done.output
     assert EXAMPLES[words[0]] in json.loads(done.stdout)["answer"]
-
-
-@pytest.mark.parametrize("module", ["treekit", "treekit.cli.main"])
-def test_the_module_is_the_command(module):
-    done = subprocess.run([sys.executable, "-m", module, "reprduce"], capture_output=True, text=True)
-    assert done.returncode == 2 and "did you mean" in done.stderr
-
-
-def test_ask_searches_the_corpus_of_the_setting(home, tmp_path):
-    "A passage store that isn't there is one line; one that is there is searched."
-    gone = treekit_("ask", "Who wrote the novel Taphora?", "--set", "corpus=/nowhere/wiki.passages")
-    assert gone.exit_code == 2 and gone.stderr.count("\n") == 1 and "no passage store 'wiki.passages'" in gone.stderr
-    pages = tmp_path / "pages.jsonl"
-    pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n')
-    assert treekit_("corpus", "import", pages, tmp_path / "mine.passages").exit_code == 0
-    words = ("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s")
-    words += ("--set", f"corpus={tmp_path / 'mine.passages'}")
-    found = treekit_(*words, "--json")
-    assert json.loads(found.stdout)["corpus"] == "1 passages"
-    both = treekit_(*words, "--passages", pages)
-    assert both.exit_code == 2 and "two corpora" in both.stderr
 
 
 def mode(path):
@@ -156,30 +132,6 @@ def test_no_module_loads_a_pickle():
     loads = re.compile(r"pickle\.loads?\(|allow_pickle=True")
     files = [p for p in (ROOT / "treekit").rglob("*.py") if p.name != "ray_engine.py"]
     assert [p.name for p in files if loads.search(p.read_text(encoding="utf-8"))] == []
-
-
-def two_runs(home):
-    profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
-    with Store(work_dir("store") / "offline.sqlite") as store:
-        return [
-            run(
-                {name: method(name)},
-                {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)},
-                profile,
-                store=store,
-                progress=False,
-            ).kept
-            for name in ("cot", "zero-shot")
-        ]
-
-
-def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(home, monkeypatch):
-    first, second = two_runs(home)
-    opened = []
-    monkeypatch.setattr(ServedExplorer, "forever", lambda self: opened.append(self.api.runs.opened))
-    assert treekit_("explore", first[:6], "--with", second[:6], "--json").exit_code == 0
-    assert treekit_("explore", first[:6], "--json").exit_code == 0
-    assert opened == [dict(open=first, other=second), dict(open=first)]
 
 
 def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from treekit.artefacts.build_cache import command_of, modules_behind, written
+from treekit.artefacts.build_cache import command_of, modules_behind
 from treekit.artefacts.catalog import runnable
-from treekit.artefacts.reproduce import Task, papers_read, plan_tasks, said_on_top, stage_of
-from treekit.analysis.error_breakdown import COLUMNS, KINDS, run_of_paper
-from treekit.config import UsageError
-from treekit.papers.plugin import SHARED, Paper, get_paper, papers, read_rows
+from treekit.artefacts.reproduce import plan_tasks, said_on_top
+from treekit.analysis.error_breakdown import COLUMNS, KINDS
+from treekit.papers.plugin import SHARED, get_paper, papers, read_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 OFFLINE = ROOT / "figures" / "offline"
@@ -78,30 +77,3 @@ def test_all_papers_share_the_notebooks_and_get_their_own_name(tmp_path):
         get_paper(first).notebook("claims").parent.name == first
         and get_paper("across").notebook("errors").parent.name == "across"
     )
-
-
-def test_files_belong_to_the_artefact_that_wrote_them(tmp_path):
-    folder = tmp_path / NAMES[0]
-    folder.mkdir()
-    for name in ("errors.csv", "errors_usage.csv", "report.md", "claims.csv"):
-        (folder / name).write_text("a\n1\n")
-
-    def files(artefact):
-        return sorted(written(f"{NAMES[0]}/{artefact}", get_paper(NAMES[0]).notebook(artefact), tmp_path))
-
-    assert (
-        files("errors") == ["errors.csv", "errors_usage.csv"]
-        and files("report") == ["report.md"]
-        and files("claims") == ["claims.csv"]
-    )
-
-
-def test_a_report_runs_after_the_claims_and_these_after_the_tables():
-    stages = {a: stage_of(Task(f"{NAMES[0]}/{a}", Path(), {})) for a in ("table1", "errors", "claims", "report")}
-    assert stages == dict(table1=0, errors=0, claims=1, report=2)
-    assert papers_read(Task(f"{NAMES[0]}/report", Path(), {})) == (NAMES[0],)
-
-
-def test_a_paper_without_a_method_is_told_what_to_add():
-    with pytest.raises(UsageError, match="short_names, or a main_run"):
-        run_of_paper(Paper("bare", "Bare", ""), "offline")

@@ -6,28 +6,17 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeChat
-from treekit.analysis.annotation_ui import AnnotationPage
-from treekit.baselines.prompting import RetrieveAndRead
 from treekit.retrieval.bm25 import BM25
-from treekit.analysis.cases import examples_table, excerpts, rates, sort
-from treekit.figures.outcomes import draw_examples, draw_rates
+from treekit.analysis.cases import rates, sort
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Question, Step
-from treekit.analysis.attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, breakdown, gold_steps
+from treekit.analysis.attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, breakdown
 from treekit.experiments.resources import Batch, chat_for, load, load_corpus
 from treekit.analysis.fault_injection import confusion, seed_faults
-from treekit.core.prompts import CallFailed
 from treekit.core.method import Trace, Usage
-from treekit.scoring.outcome_prompt import OUTCOMES
 from treekit.analysis.outcomes import (
-    ANNOTATION_FIELDS,
-    NO_ANSWER,
-    agreement,
-    by_annotators,
     by_judge,
-    by_rule,
     calls_of,
-    raters,
     read_annotations,
     write_annotation,
 )
@@ -36,7 +25,7 @@ from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 from treekit.experiments.results import Row
 from treekit.syntax.parser import parser_for
-from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare
+from treekit.papers.treerare.method import METHODS, TreeRare
 
 ROOT = Path(__file__).resolve().parents[1]
 WHEN = Question(
@@ -121,33 +110,6 @@ def test_attribution_says_where_it_does_not_apply():
     assert line["n"] == 3 and line["right"] == 1 and line[NOT_APPLICABLE] == 1 and line["why"] == "timeout"
 
 
-def test_steps_of_a_question_with_gaps():
-    "References to steps that don't exist, triples without passages, and a question whose words no step has."
-    odd = Question(
-        "o", "musique", "Where?", ("Tarn",), decomposition=(Step("#7 died", "Tarn", "p1"), Step("who", "", "p2"))
-    )
-    assert [s.refs for s in gold_steps(odd)] == [()]
-    trace = Trace()
-    trace.add("phrase", "Where?", span=[0, 6], queries=["Where?"], hits=[], evidence="")
-    trace.add("answer", "Orlund")
-    assert first_error(odd, trace, "Orlund").kind in ERROR_KINDS
-    assert gold_steps(Question("t", "2wiki", "Who?", ("x",), triples=(("a", "r", "b"),))) == []
-
-
-def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
-    P, questions = load_profile("offline"), {"musique": load("musique", "synthetic", n=4)}
-    results = run(
-        METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)},
-        questions,
-        P,
-        store=Store(),
-        progress=False,
-    )
-    for line in breakdown(results.rows):
-        assert line["right"] + sum(line[k] for k in ERROR_KINDS) + line[NOT_APPLICABLE] == line["n"] == 4
-        assert line[NOT_APPLICABLE] == 0 or line["method"] == "closed book" or "searched" in line["why"]
-
-
 # --- by hand
 
 
@@ -168,53 +130,6 @@ def test_everything_wrong_in_an_annotation_file_is_named_at_once(tmp_path):
         "ada has not judged 2 of 3: q2 (ours, musique); q3",
     ):
         assert piece in str(e.value), piece
-
-
-@pytest.mark.parametrize(
-    "content, says",
-    [
-        (b"annotator,method\n", "line 1: the header lacks dataset, question_id, outcome"),
-        (b"\xff\xfe\x00", "not UTF-8"),
-        (b"", "the header lacks annotator"),
-    ],
-)
-def test_a_file_that_is_no_annotation_file(tmp_path, content, says):
-    (tmp_path / "x.csv").write_bytes(content)
-    with pytest.raises(UsageError, match=says):
-        read_annotations(tmp_path / "x.csv")
-
-
-def test_a_missing_file_and_several_files(tmp_path):
-    with pytest.raises(UsageError, match="'none.csv' can't be read"):
-        read_annotations(str(tmp_path / "none.csv"))
-    for who, outcome in (("ada", "Success"), ("bo", "Partial Answer"), ("cy", "Partial Answer")):
-        write_annotation(tmp_path / f"{who}.csv", who, row(), outcome, 'a "note", with commas')
-    both = read_annotations(f"{tmp_path / 'ada.csv'}, {tmp_path / 'bo.csv'}", [row()])
-    assert by_annotators([row()], both) == [""] and by_annotators(
-        [row()], both + read_annotations(tmp_path / "cy.csv")
-    ) == ["Partial Answer"]
-    found, n = agreement(raters(both, [row()]))
-    assert n == 1 and found.observed == 0 and both[0]["note"] == 'a "note", with commas'
-
-
-def test_the_page_for_raters(tmp_path):
-    file, rows = (
-        tmp_path / "labels.csv",
-        [row(f"q{i}", a) for i, a in enumerate(("Tarn", "<script>alert(1)</script>", "", "Orlund"))],
-    )
-    page = AnnotationPage(rows, file, "ada")
-    for outcome in list(OUTCOMES)[:4]:
-        page.buttons[outcome].click()
-    assert len(read_annotations(file, rows)) == 4 and "all done" in page.said.value and page.bar.value == 4
-    # the same order for everybody
-    assert [r.question.id for r in page.rows] == [r.question.id for r in AnnotationPage(rows[::-1], file, "bo").rows]
-    for i in range(4):
-        page.at = i
-        page.show()
-        assert "<script>" not in page.page.value
-    page.back.click()
-    page.buttons["Label Ambiguity"].click()
-    assert len(read_annotations(file, rows)) == 4 and page.agreement() is None
 
 
 @pytest.mark.slow
@@ -241,38 +156,6 @@ class Judge(FakeChat):
         super().__init__(lambda request: replies[(len(self.asked) - 1) % len(replies)], tokens=(10, 5))
 
 
-@pytest.mark.parametrize(
-    "reply, outcome",
-    [
-        ("Reason: so.\nOUTCOME: Partial Answer", "Partial Answer"),
-        ("**Outcome**: _search error_.", "Retrieval Error"),
-        ("I'd call it\nLabel Ambiguity", "Label Ambiguity"),
-        ("Hm.", ""),
-    ],
-)
-def test_a_judge_is_read_tolerantly(reply, outcome):
-    chat = Judge(reply)
-    assert by_judge(
-        [row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False
-    ) == [
-        outcome,
-        NO_ANSWER,
-    ]
-    [asked] = chat.texts
-    assert all(piece in asked for piece in (WHEN.question, "Tarn", "Orlund", "Edda Voss founded it.", *OUTCOMES))
-
-
-def test_a_judgement_that_fails_is_no_gap():
-    with pytest.raises(UsageError, match="1 of 1 judgements failed, the first for 'ours: q1'"):
-        by_judge(
-            [row()],
-            load_profile("offline"),
-            chat=Judge(CallFailed("server", "500", "try again")),
-            store=Store(),
-            progress=False,
-        )
-
-
 def test_a_judgement_is_bought_once_and_can_be_followed_down():
     store, chat = Store(), Judge("OUTCOME: Success")
     for _ in range(2):
@@ -290,38 +173,6 @@ def test_a_judgement_is_bought_once_and_can_be_followed_down():
 
 
 # --- figures
-
-
-def test_an_outcome_without_an_example_says_so():
-    rows = [
-        row("q1", "Tarn", "TreeRare"),
-        row("q1", "Orlund", "ReAct"),
-        row("q2", "", "TreeRare", error="timeout"),
-        row("q2", "Tarn", "ReAct"),
-    ]
-    s = sort(rows, load_profile("offline"), store=Store(), progress=False)
-    assert (
-        s.views["judge"] == ["Success", "Retrieval Error", NO_ANSWER, "Success"]
-        and by_rule(rows[1]) == "Retrieval Error"
-    )
-    none = examples_table(s, "Partial Answer")
-    assert [line["answers"] for line in none] == [0, 0] and not any(line["question_id"] for line in none)
-    for outcome in OUTCOMES:
-        assert draw_examples(excerpts(s, outcome, "TreeRare")).get_size_inches()[0] > 5
-    assert "nothing to show. They end as: " in " ".join(
-        t.get_text() for t in draw_examples(excerpts(s, "Partial Answer", "TreeRare")).axes[0].texts
-    )
-    cells = {
-        (r["method"], r["metric"]): r
-        for r in rates(s, "musique", ("TreeRare", "ReAct"))
-        if r["dataset"].endswith("judge")
-    }
-    assert (
-        cells["TreeRare", "Success rate"]["value"] == 0.5
-        and cells["TreeRare", "Success rate"]["failures"] == 1
-        and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0
-    )
-    draw_rates(s)
 
 
 def test_labels_by_hand_lead(tmp_path):
@@ -348,12 +199,3 @@ def test_labels_by_hand_lead(tmp_path):
         == ("TreeRare minus ReAct", "HotpotQA, by hand", "Partial Answer rate")
     ]
     assert (cell["value"], cell["n"]) == (1.0, 2)
-
-
-def test_an_annotation_file_without_a_judgement(tmp_path):
-    "Nothing judged is not everything judged."
-    empty = tmp_path / "empty.csv"
-    empty.write_text(",".join(ANNOTATION_FIELDS) + "\n")
-    with pytest.raises(UsageError, match="none of the 2 answers is judged in empty.csv"):
-        read_annotations(empty, [row(), row("q2")])
-    assert read_annotations(empty, [row()], complete=False) == []

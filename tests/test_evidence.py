@@ -29,18 +29,6 @@ def test_perfect_retrieval_scores_one_and_none_zero():
     assert 0 < evidence.fact_f1(evidence.gold_facts(q) + " and much more that nobody asked for", q) < 1
 
 
-def test_sentences_of_a_pool_are_its_passages_cut():
-    for q in load("2wiki", "synthetic", n=5) + load("hotpotqa", "synthetic", n=5):
-        cut = evidence.by_sentence(q)
-        assert [" ".join(p.text for p in cut.paragraphs if p.id.startswith(f"{own.id}#")) for own in q.paragraphs] == [
-            " ".join(own.text.split()) for own in q.paragraphs
-        ]
-        gold = {tuple(i.split("#")) for i in cut.supporting}
-        assert gold and gold <= {
-            (p.id, str(n)) for t, n in q.facts for p in q.paragraphs if p.title == t and p.id in q.supporting
-        }
-
-
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki"])
 def test_the_printed_f1_is_in_sentences_and_words(source, dataset):

@@ -1,15 +1,13 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
 
-import dataclasses, http.client, json, random, re, socket, sqlite3, subprocess, sys, threading
+import http.client, json, random, re, socket, subprocess, sys, threading
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from click.testing import CliRunner
 
-from treekit.cli.main import main
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
 from treekit.store.run_store import Store
@@ -18,11 +16,9 @@ from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
 from treekit.explorer.api import ExplorerAPI
-from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
-from treekit.explorer.overrides import switch
-from treekit.explorer.runs import RunData, open_run, open_store
+from treekit.explorer.forks import Edits, fork, same_bytes
+from treekit.explorer.runs import RunData, open_run
 from treekit.explorer.server import ServedExplorer
-from treekit.papers.plugin import papers
 from treekit.papers.registry import method
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,24 +55,6 @@ def test_a_run_is_kept_once_and_read_back(done):
     asked = load("musique", "synthetic:100", n=3)
     again = list(kept.questions["musique"].values())
     assert again == asked and [q.meta for q in again] == [q.meta for q in asked]
-
-
-def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
-    "The table is made when it is first needed; no version changes."
-    with Store(tmp_path / "old.sqlite") as store:
-        assert saved_runs(store) == []
-    with Store(tmp_path / "old.sqlite") as store:
-        question = load("hotpotqa", "synthetic:100", n=1)
-        run(
-            {"cot": method("cot")},
-            {"hotpotqa": question},
-            load_profile("offline", data="synthetic:100"),
-            store=store,
-            progress=False,
-        )
-        assert len(saved_runs(store)) == 1
-    with sqlite3.connect(tmp_path / "old.sqlite") as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (1,)
 
 
 def test_a_record_may_not_name_anything():
@@ -120,16 +98,6 @@ def test_random_forks_ask_only_what_follows(done, name, times):
     assert before == [json.dumps(r.trace.to_json()) for r in open_run(store, runs[name]).rows]
 
 
-def test_the_prefix_of_a_fork_costs_nothing(done):
-    "An edit of the last call: everything before it is found, nothing is asked."
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    keys = calls(opened, 0)
-    last = opened.rows[0].trace.answer.calls[-1]
-    made = fork(opened, 0, Edits(replies=((last, "Explanation: none.\nFINAL: nobody"),)))
-    assert (made.asked, made.found, made.row.answer) == (0, len(keys) - 1, "nobody")
-
-
 def test_other_queries_and_passages(done):
     "What a query finds is changed, and the trace says so."
     store, runs = done
@@ -154,48 +122,6 @@ def test_another_parse(done):
     assert "hang below itself" in circle.row.error
 
 
-def test_a_passage_parsed_otherwise(tmp_path):
-    "SEARCH-R: words of a passage hung elsewhere change what its entity weighs; other passages stay, and no index of it is kept."
-    from treekit.core.types import Passage
-    from treekit.experiments.resources import Corpus
-    from treekit.explorer.edited_parses import EditedCorpus
-    from treekit.syntax.entities import AnnotatedText, Annotations, Entity, SentenceTree, annotated_text
-
-    passages = [Passage("a", "Sand", "Ada wrote a book about Rome."), Passage("b", "Rome", "Ada saw Rome.")]
-
-    class ByHand:
-        fingerprint = "by hand"
-
-        def __call__(self, texts):
-            return [self.read(t) for t in texts]
-
-        def read(self, text):
-            at, words = 0, []
-            for word in text.split():
-                at = text.index(word, at)
-                words.append((at, at + len(word)))
-            names = tuple(Entity(n, "PER", text.index(n), text.index(n) + len(n)) for n in ("Ada", "Rome") if n in text)
-            starts, ends = zip(*words)
-            return AnnotatedText(
-                (SentenceTree(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names
-            )
-
-    corpus = Corpus(passages, "two", Annotations(ByHand(), path=tmp_path / "trees.sqlite"))
-    text = annotated_text(passages[0])
-
-    def weights(c):
-        told = c.informative().explain("Ada or Rome?", passages)
-        return {p.id: {f.name: f.importance for f in e.found} for p, e in zip(passages, told)}
-
-    edited = EditedCorpus(
-        corpus, ((text, 0, 3, 2), (text, 0, 4, 2))
-    )  # two words hang below "Ada" (the second word), not below the first
-    before, after = weights(corpus), weights(edited)
-    assert after["b"] == before["b"] and after["a"]["ada"] == before["a"]["ada"] + 2
-    with pytest.raises(UsageError, match="below itself"):
-        weights(EditedCorpus(corpus, ((text, 0, 1, 2),)))
-
-
 def test_a_fork_of_a_fork(done):
     store, runs = done
     opened = open_run(store, runs["treerare"])
@@ -204,20 +130,6 @@ def test_a_fork_of_a_fork(done):
     second = fork(first.run, 0, Edits(replies=((last, "FINAL: two"),)))
     assert (first.row.answer, second.row.answer) == ("one", "two")
     assert second.run.kept.head["about"]["parent"] == [first.run.name, 0]
-
-
-def test_a_fork_needs_its_passages():
-    store, asked = Store(), load("hotpotqa", "synthetic:100", n=1)
-    made = run(
-        {"cot": method("cot")},
-        {"mine": asked},
-        load_profile("offline"),
-        corpora={"mine": list(asked[0].paragraphs)},
-        store=store,
-        progress=False,
-    )
-    with pytest.raises(UsageError, match="were given by a program"):
-        fork(open_run(store, made.kept), 0)
 
 
 def test_two_runs_side_by_side(done):
@@ -230,17 +142,6 @@ def test_two_runs_side_by_side(done):
     assert len(found.pairs) == 1 and len(found.alone) == 2 and found.p == 1.0
     parted = align(opened.rows[0].trace, made.row.trace)
     assert parted["pairs"][parted["parted"]][0] == opened.rows[0].trace.answer.id
-
-
-def test_alignment_is_quick_where_trees_are_wide_or_deep():
-    from treekit.core.method import Trace
-
-    wide, deep, above = Trace(), Trace(), None
-    root = wide.add("q", "q")
-    for i in range(5000):
-        wide.add("s", f"{i}", parent=root)
-        above = deep.add("s", f"{i}", parent=above)
-    assert align(wide, wide)["parted"] is None and align(deep, deep)["parted"] is None
 
 
 def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
@@ -296,37 +197,14 @@ def test_the_command(tmp_path):
     assert unknown.returncode == 2 and "no run is named" in unknown.stderr
 
 
-def test_a_forked_method_says_what_its_original_says():
-    forked = ForkedMethod(method("arise"))
-    assert forked.requires == () and forked.depth == 4 and forked.value == "risk"
-    assert dataclasses.replace(forked, code="x").of == method("arise")
-
-
-def test_what_a_switch_takes_is_said_before(done):
-    "The price that is shown is what the run then takes: all of it where every question was tried."
-    from treekit.explorer.cost_preview import try_switch
-
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    price = try_switch(opened, "treerare", dict(top_k=3))
-    made = switch(opened, "treerare", dict(top_k=3))
-    ledger = next(r for r in store.usage(by=("method",)) if r["method"] == "treerare, top_k=3")
-    assert (price.rows, price.tried) == (3, 3) and price.dollars == 0
-    assert price.calls - price.found == ledger["calls"] - ledger["hits"] and made.rows[0].answer
-    again = try_switch(opened, "treerare", dict(top_k=3))
-    assert again.found == again.calls == price.calls and again.tokens == 0
-
-
 def test_the_page_runs_switches_sweeps_and_forks(done):
-    "By the API's paths: price, run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
+    "By the API's paths: run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
     store, runs = done
     api, name = ExplorerAPI(store, forks=True), runs["rdr2"]
     known = api.get(f"fields/{name}/rdr2")
     assert all(f["meaning"] for f in known["settings"])
     assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
-    price = api.done(api.post(f"price/{name}", change))
-    assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]
     made = api.done(api.post(f"switch/{name}", change))
     assert api.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
     swept = api.done(api.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
@@ -347,90 +225,12 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
         (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
         (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])),
         (f"fork/{name}/0", dict(code=[["a", "b"]])),
-        (f"price/{name}", dict(method="rdr2", n=-1)),
+        (f"switch/{name}", dict(method="rdr2", n=-1)),
         ("stop/99", {}),
         ("shutdown", {}),
     ):
         with pytest.raises(UsageError):
             api.post(path, body)
-
-
-def test_a_parse_is_shown_and_edited_from_the_page(done):
-    store, runs = done
-    api, name = ExplorerAPI(store, forks=True), runs["treerare"]
-    found = api.get(f"parse/{name}/0/1")
-    [text] = found["texts"]
-    one = text["sentences"][0]
-    assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
-    made = api.done(
-        api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]]))
-    )
-    shown = api.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
-    assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
-    circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
-    with pytest.raises(UsageError, match="below itself"):
-        api.post(f"fork/{name}/0", circle)
-
-
-def test_korean_has_english_beside_it(done):
-    "Question, gold and nodes of a Korean run; none for an English one."
-    store, _ = done
-    profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
-    asked = {"komultihop": load("komultihop", "synthetic:100", n=1)}
-    made = run({"toq": configure(method("toq"), levels=2)}, asked, profile, store=store, progress=False)
-    api = ExplorerAPI(store)
-    [row] = api.get(f"run/{made.kept}")["rows"]
-    tree = api.get(f"tree/{made.kept}/0")
-    assert (
-        row["gloss"]["question"].endswith("?")
-        and row["gloss"]["golds"]
-        and len(tree["gloss"]) == len(tree["text"])
-        and tree["gloss"][0]
-    )
-    assert not any(
-        "가" <= c <= "힣" for text in (row["gloss"]["question"], row["gloss"]["golds"], *tree["gloss"]) for c in text
-    )
-    assert "gloss" not in api.get(f"run/{done[1]['arise']}")["rows"][0]
-
-
-def test_a_run_says_which_table_it_was_made_for(done):
-    "`treekit reproduce` names the artefact in the notebook's options, and the run's record keeps it."
-    from treekit.config import RunOptions
-
-    store = Store()
-    run(
-        {"cot": method("cot")},
-        {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)},
-        load_profile("offline", data="synthetic:100"),
-        store=store,
-        progress=False,
-        options=RunOptions(about=dict(artefact="toq/table2")),
-    )
-    assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
-
-
-def test_forks_and_overrides_are_named_by_what_was_changed(done):
-    "The new text in the name, what a search no longer finds, the value before and after; a fork of a fork has all edits."
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    row = opened.rows[0]
-    node = next(n for n in row.trace.nodes if n.calls and n.data.get("hits"))
-    [query] = node.data["queries"][:1]
-    known = RunData(opened.kept).passages(row)
-    left = tuple(known(h["id"]) for h in node.data["hits"][1:])
-    name = opened.kept.head["methods"][0]
-    made = fork(opened, 0, Edits(replies=((node.calls[0], "FINAL:  Ada\nLovelace"),)))
-    assert made.run.kept.head["methods"] == [f"{name}, fork: reply “FINAL: Ada Lovelace”"]
-    again = fork(made.run, 0, Edits(passages=((query, left),), heads=((row.question.question, 0, 2, 1),)))
-    [label] = again.run.kept.head["methods"]
-    assert label.startswith(f"{name}, fork: reply “FINAL: Ada Lovelace”, passages ") and label.endswith(
-        ", parse word 2 below word 1"
-    )
-    assert fork(opened, 0, Edits(passages=((query, left),))).run.kept.head["methods"][0].count("without “") == 1
-    changed = switch(opened, name, dict(top_k="3"), n=1)
-    about = changed.kept.head["about"]
-    assert about["label"].startswith(f"{name}: top_k 15 → 3 on ") and about["method"] == name
-    assert about["changed"] == dict(top_k=["15", "3"])
 
 
 def test_a_run_can_be_watched_and_stopped(done):
@@ -469,16 +269,6 @@ def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path
     assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
 
 
-@pytest.mark.long
-def test_in_a_new_folder_an_example_run_is_made_first(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    made = CliRunner().invoke(main, ["explore", "--html", str(tmp_path / "run.html"), "--json"])
-    assert made.exit_code == 0 and "two example questions first" in made.stderr
-    assert Path(json.loads(made.stdout)["file"]).stat().st_size > 1e5
-    [run] = saved_runs(open_store("offline"))
-    assert set(run["methods"]) == {name for p in papers() for name in [*p.short_names][:1]} and not run["failed"]
-
-
 @pytest.mark.parametrize("address", ["http://[/", "http://[::x]/api/runs", "/api/%zz", "*"])
 @pytest.mark.parametrize("verb", ["GET", "POST"])
 def test_a_malformed_address_gets_a_reply(verb, address, capsys):
@@ -489,15 +279,6 @@ def test_a_malformed_address_gets_a_reply(verb, address, capsys):
             client.sendall(head.encode())
             assert re.match(rb"HTTP/1\.\d 4\d\d ", client.recv(100))
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_a_body_nested_too_deeply_is_the_readers_fault():
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        port, body = served.port, "[" * 50_000 + "]" * 50_000
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            heads = f"Host: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\nContent-Length: {len(body)}"
-            client.sendall(f"POST /api/fork HTTP/1.1\r\n{heads}\r\n\r\n{body}".encode())
-            assert client.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 @pytest.mark.parametrize(

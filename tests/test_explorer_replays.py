@@ -3,7 +3,7 @@
 A replay uses the models that the run used: a navigator and a router that a program gave, too. A model that can't be made again answers from
 the store alone; a call before the edit that the store doesn't hold ends the replay with one line."""
 
-import json, zlib
+import json
 
 import pytest
 from fakes import FakeChat
@@ -17,7 +17,6 @@ from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import open_run
 from treekit.explorer.overrides import switch
-from treekit.explorer.cost_preview import try_switch
 from treekit.papers.registry import find, method, method_names
 
 SMALL = {
@@ -119,20 +118,6 @@ def test_a_profile_s_own_navigator_and_router_are_used_again(role):
     )
 
 
-def test_a_switch_keeps_the_navigator(navigated):
-    "Same paths, asked of the same model; also in the price that is said before."
-    store, opened = navigated
-    price = try_switch(opened, "SEARCH-R*", dict(similar=5))
-    made = switch(opened, "SEARCH-R*", dict(similar=5))
-    assert made.kept.models["navigator"] == opened.kept.models["navigator"]
-
-    def path(run, i):
-        return [k for k in calls(run, i) if store.calls([k])[k].model.startswith("navigator")]
-
-    assert path(opened, 0) and price.rows == 2
-    assert [path(made, i) for i in range(2)] == [path(opened, i) for i in range(2)]
-
-
 class Scripted(FakeChat):
     "A navigator of somebody's own, which nothing can make again."
 
@@ -187,27 +172,3 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
     finally:
         with store.transaction() as db:
             db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
-
-
-def test_a_record_without_models_stops_before_it_asks_another(navigated):
-    "Records that were made before models were in them: the replay says what is missing."
-    store, opened = navigated
-    [(body,)] = store.query("SELECT body FROM kept WHERE key=?", opened.name)
-    old = {k: v for k, v in json.loads(zlib.decompress(body)).items() if k != "models"}
-    with store.transaction() as db:
-        db.execute("UPDATE kept SET body=? WHERE key=?", (zlib.compress(json.dumps(old).encode()), opened.name))
-    try:
-        with pytest.raises(UsageError, match="doesn't name its models"):
-            fork(open_run(store, opened.name), 0, name="old")
-    finally:
-        with store.transaction() as db:
-            db.execute("UPDATE kept SET body=? WHERE key=?", (body, opened.name))
-
-
-def test_a_parser_that_is_another_now_is_named():
-    store = Store()
-    opened = saved("treerare", store)
-    assert opened.kept.models["parser"]["fingerprint"]
-    opened.kept.models["parser"]["fingerprint"] = "another"
-    with pytest.raises(UsageError, match="parser"):
-        fork(opened, 0)

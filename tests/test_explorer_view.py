@@ -1,6 +1,6 @@
 "The explorer's page: state in the address, tables, text diff, full-text search, timeline, annotations, what a phone shows."
 
-import csv, http.client, io, json, os, socket, struct, time
+import csv, io, json
 
 import pytest
 from explorer_store import kept, small_runs
@@ -16,11 +16,9 @@ from treekit.experiments.run_records import (
     saved_runs,
     notes_of,
     running_runs,
-    save_note,
 )
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
-from treekit.explorer.runs import open_run, run_list
 from treekit.explorer.server import ServedExplorer
 from treekit.store.run_store import Store
 from treekit.utils.process_identity import own_identity
@@ -99,18 +97,6 @@ def test_a_comparison_opens_at_its_first_flip_with_a_text_diff(page, two):
     assert "gains 0, loses 1 of 4" in effect and "−0.25 (95 % −0.75 to +0.00)" in effect
 
 
-def test_replaced_words_stand_apart(browser, two):  # noqa: F811
-    "What is gone and what has come in its place are two words, also when copied; a decimal number is one word."
-    page = opened(browser, two[3].as_uri())
-    page.evaluate("""(node => {
-        explorer.get = async () => node('in 34 at 4.7947');
-        explorer.right.append(Object.assign(explorer.against(node('in 23 at 4.8932')), {id: 'told'}));
-    })(text => ({id: explorer.aligned.keys().next().value, kind: 'step', text, facts: [], hits: [], calls: []}))""")
-    until(page, "document.querySelector('#told del')")
-    assert page.locator("#told .tkx-diff").inner_text() == "in 23 34 at 4.8932 4.7947"
-    page.close()
-
-
 def test_state_is_in_the_address_and_survives_reload_and_back(page, two):
     "Run, question, node, compared run, widths. A reload shows the same; Back shows the question before."
     _, first, second, _ = two
@@ -141,14 +127,6 @@ def test_full_text_search_finds_prompts_and_opens_their_node(page):
     )
     page.locator(".tkx-find").nth(3).click()
     until(page, "explorer.at === 3 && explorer.el.dataset.pane === 'node' && explorer.tree.selected === 0")
-
-
-def test_timeline_with_its_critical_path(page):
-    press_named(page, "Timeline")
-    until(page, "document.querySelectorAll('.tkx-when').length === 2")
-    assert "critical path (bold): 2 calls, 2.0 s of 2.0 s" in page.locator(".tkx-timeline").inner_text()
-    page.locator(".tkx-when").nth(1).click()
-    assert page.evaluate("explorer.tree.t.kind[explorer.tree.selected]") == "answer"
 
 
 def test_run_table_sorts_filters_and_opens(page, two):
@@ -203,69 +181,6 @@ def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monk
     assert done.exit_code == 0 and (line["verdict"], line["note"], line["answer"]) == ("wrong", "'=1+1", "Ada")
 
 
-def test_a_phone_opens_what_is_tapped(browser, two):  # noqa: F811
-    page = opened(browser, two[3].as_uri(), viewport=dict(width=400, height=800), has_touch=True)
-    assert page.evaluate("explorer.el.dataset.pane") == "questions"
-    page.locator("[role=option]").nth(1).tap()
-    until(page, "explorer.el.dataset.pane === 'tree' && explorer.at === 1")
-    page.locator(".tkx-one:not(.tkx-second) [role=treeitem]").nth(1).tap()
-    until(page, "explorer.el.dataset.pane === 'node' && explorer.tree.selected === 1")
-    page.close()
-
-
-@pytest.mark.parametrize("width, scheme", [(1280, "light"), (400, "dark")])
-def test_axe_has_no_complaint_about_tables_diff_and_help(browser, two, width, scheme):  # noqa: F811
-    "Also the heading of the page, which is a moderate complaint."
-    store, first, second, _ = two
-    checker = axe_file()
-    with ServedExplorer(ExplorerAPI(store, (first, second), forks=True), 0, first, second) as served:
-        page = opened(
-            browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800)
-        )
-        page.add_script_tag(path=str(checker))
-        until(page, "document.querySelector('.tkx-against h4')")
-        for step in (
-            "explorer.pane('node')",
-            "explorer.pane('runs')",
-            "(explorer.finder.box.value = 'ada', explorer.finder.go())",
-            "explorer.help()",
-            "(explorer.help(), explorer.pane('tree'), explorer.view('timeline'))",
-        ):
-            page.evaluate(f"({step}, 1)")
-            page.wait_for_timeout(400)
-            found = page.evaluate(
-                "axe.run(document).then(r => r.violations.filter(v => v.impact !== 'minor')"
-                ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))"
-            )
-            assert found == [], step
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, step
-        assert page.locator("h1").count() == 1
-        page.close()
-
-
-def test_prompts_are_wide_at_1280(browser, two):  # noqa: F811
-    page = opened(browser, two[3].as_uri())
-    assert page.evaluate("document.querySelector('.tkx-right .tkx-text').clientWidth") >= 600
-    page.close()
-
-
-def test_texts_of_a_megabyte_are_cut(browser, tmp_path):  # noqa: F811
-    "Question, answer and node of 1 MB: half a second to the first paint, half a second to the question; a button for the rest."
-    long, slow = "word and words " * 70_000, float(os.environ.get("TREEKIT_SLOW", 1))
-    trace, store = Trace(), Store()
-    trace.add("step", long[:100], evidence=long)
-    name = kept(store, "long", [trace, trace], [long, "w" * 1_000_000], payload=long)
-    file = save_page(ExplorerAPI(store), [name], tmp_path / "long.html")
-    page = opened(browser, file.as_uri())
-    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    row = page.evaluate("(t => explorer.openRow(1).then(() => performance.now() - t))(performance.now())")
-    print(f"first paint {paint:.0f} ms, question {row:.0f} ms")
-    assert paint < 500 * slow and row < 500 * slow and page.evaluate("document.body.innerText.length") < 100_000
-    page.locator(".tkx-right button", has_text="show all").first.click()
-    assert page.evaluate("document.querySelector('.tkx-fact .tkx-text').textContent.length") == len(long)
-    page.close()
-
-
 def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F811
     "Answers come in while it is open; when it ends, the saved run takes its place; a dead process announces nothing."
     from treekit.core.method import Prediction
@@ -297,55 +212,3 @@ def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F8
     monkeypatch.undo()
     end_announcement(store, announce_run(store, {"m": questions["films"][0]}, questions, profile, keys))
     assert not store.query("SELECT 1 FROM kept WHERE key = ?", left)
-
-
-def test_a_stranger_s_request_is_refused_before_its_body_is_read(capsys):
-    "And a client that goes away, as a closed tab does, leaves no traceback."
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        port = served.port
-        with socket.create_connection(("127.0.0.1", port), 60) as client:
-            client.sendall(
-                f"POST /api/fork/x/0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n\r\n".encode()
-            )
-            assert b" 403 " in client.recv(100)
-        connection = http.client.HTTPConnection("127.0.0.1", port)
-        connection.request("GET", "/")
-        shell = connection.getresponse().read().decode()
-        assert served.token not in shell and "start.js" in shell
-        connection.request("GET", f"/api/runs?token={served.token}")
-        assert connection.getresponse().status == 403  # the token comes in a header only
-        for _ in range(5):
-            client = socket.create_connection(("127.0.0.1", port))
-            client.sendall(f"GET /explorer.js HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode())
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with a reset
-            client.close()
-        time.sleep(0.3)
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_runs_are_found_by_artefact_and_told_apart(tmp_path, monkeypatch):
-    from click.testing import CliRunner
-    from treekit.cli.explore import explore_command
-    from treekit.config import UsageError
-    from treekit.experiments.results import Row
-    from treekit.experiments.run_records import save_run
-    from treekit.core.method import Usage
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    (tmp_path / "store").mkdir()
-    with Store(tmp_path / "store" / "offline.sqlite") as store:
-        question = Question("q", "films", "Who?", ("Ada",))
-        rows = [Row("m", "films", question, "Ada", "", Usage(), "k")]
-        names = [
-            save_run(store, {"m": question}, {"films": [question]}, load_profile("offline"), rows, about=dict(about))
-            for about in (dict(artefact="treerare/table1"), dict(artefact="treerare/table2"), dict(label="m: Who?"))
-        ]
-        assert open_run(store, "treerare/table1").name == names[0] and open_run(store, "last").name == names[2]
-        with pytest.raises(UsageError, match="there are runs of treerare/table1, treerare/table2"):
-            open_run(store, "toq/table1")
-        with pytest.raises(UsageError, match="no artefact is named 'treerare/tabel1'"):
-            open_run(store, "treerare/tabel1")
-        save_note(store, names[0], 0, "right")
-        assert len(run_list(store)) == 3
-    lines = CliRunner().invoke(explore_command, ["--list"]).output.splitlines()
-    assert len(lines) == len({line.split(maxsplit=1)[1] for line in lines}) == 3 and "treerare/table1" in lines[2]

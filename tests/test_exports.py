@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from commands import run_notebook
 
-from treekit.config import UsageError, load_profile
+from treekit.config import load_profile
 from treekit.core.prompts import Completion
 from treekit.core.method import Prediction, Trace, Usage
 from treekit.store.run_store import Store
@@ -17,7 +17,6 @@ from treekit.experiments.run_records import save_run
 from treekit.experiments.results import Row
 from treekit.exports.columns import EXPORTED
 from treekit.exports.parquet import export_parquet
-from treekit.exports.prompt_names import PromptNames
 from treekit.explorer.runs import open_run
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -117,30 +116,6 @@ def test_every_column_is_documented_in_its_file_and_on_the_page(tmp_path):
         assert not [v for v in schema.metadata.values() if str(tmp_path).encode() in v or b"/" in v]
 
 
-def test_many_rows_make_many_groups(tmp_path):
-    from treekit.exports.parquet import ParquetRows
-
-    file = ParquetRows(tmp_path / "x.parquet", "nodes", {}, most=10, size=100_000)
-    for i in range(95):
-        file.add(dict(run="r", node=i, text="x" * (50_000 if i < 4 else 1) if i != 50 else "\ud800!"))
-    file.close()
-    assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups == 2 + 10 and file.written == 95
-    assert pq.read_table(tmp_path / "x.parquet")["node"].to_pylist() == list(range(95))
-    assert pq.read_table(tmp_path / "x.parquet")["text"].to_pylist()[50] == "?!"  # a lone surrogate
-
-
-def test_a_prompt_is_found_by_its_words_alone():
-    from treekit.experiments.prompts import known_prompts
-
-    names = PromptNames(known_prompts())
-    prompt = known_prompts()["treerare.subquestions"]
-    said = prompt(**{slot: f"{NASTY} $question $$ {prompt.template[:50]}" for slot in prompt.slots})
-    assert names.of(said.messages).name == prompt.name
-    cut = [dict(m, content=m["content"][:-1]) for m in said.messages]
-    found = names.of(cut)
-    assert found is None or found.name != prompt.name
-
-
 def test_the_command(tmp_path, monkeypatch, treekit_):
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "offline.sqlite"))
     code, said = treekit_("export")
@@ -163,14 +138,6 @@ def test_the_command(tmp_path, monkeypatch, treekit_):
     assert code in (1, 2) and "Traceback" not in said
 
 
-def test_an_old_reading_that_is_not_there_any_more_is_an_error_not_a_gap(tmp_path):
-    store = Store()
-    run = a_run(store)
-    store.query("DELETE FROM predictions")
-    rows = exported([open_run(store, run.name)], tmp_path)["predictions"]
-    assert [bool(r["error"]) for r in rows] == [True, True] and "run it again" in rows[0]["error"]
-
-
 def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypatch):
     "Not for a newer run of the same methods, which another table was made from."
     from treekit.config import work_dir
@@ -190,13 +157,6 @@ def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypat
     assert runs_behind(store, "toq/table2", "mine") == [kept[1]]
     write_record(work_dir("runs", "mine") / "toq/table2.json", code=0, runs=[kept[0]])
     assert runs_behind(store, "toq/table2", "mine") == [kept[0]] and runs_behind(store, "toq", "mine") == [kept[0]]
-
-
-def test_no_run_of_that_name_raises():
-    from treekit.exports.selecting import selected
-
-    with pytest.raises(UsageError):
-        selected(Store(), ("last",))
 
 
 @pytest.mark.long

@@ -6,22 +6,16 @@ import pytest
 
 from fakes import printed_run
 from treekit.config import Profile, UsageError, load_profile
-from treekit.core.method import Usage
-from treekit.core.types import Passage, Question
 from treekit.experiments.provenance import (
     JUDGED_BY,
     NOTED,
     RunFacts,
     differences,
-    questions_fact,
-    switched,
-    switches_of,
 )
 from treekit.papers.plugin import papers
 from treekit.experiments.paper_settings import facts_as_said, profile_settings, said_of
-from treekit.experiments.results import Results, Row
-from treekit.figures.tables import save_table, to_html, to_markdown
-from treekit.figures.verdicts import _spent, compare, model_obstacle, published
+from treekit.figures.tables import to_html, to_markdown
+from treekit.figures.verdicts import compare, model_obstacle, published
 
 # a cell in which the fact bears on the verdict, and another value of it
 FLIPS = {
@@ -51,7 +45,6 @@ FLIPS = {
     "reading": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", ("early_stop=True",)),
 }
 GROUP = dict(treerare="GPT-4o-mini", arise="Qwen2.5-7B-Instruct", searchr="GPT-4o-mini", rdr2="ChatGPT")
-RENAMED = dict(treerare="COVER-EM", arise="EM", searchr="F1", rdr2="EM")
 
 
 def cells(paper, artefact):
@@ -115,22 +108,6 @@ def test_a_judge_matters_where_it_judges():
     assert set(JUDGED_BY.values()) <= {f.name for f in dataclasses.fields(RunFacts)}
 
 
-def test_an_average_differs_where_one_of_its_parts_does():
-    sets = ("hotpotqa", "musique", "2wiki")
-    rows = [
-        dict(method="few-shot", dataset=d, metric="COVER-EM", n=500, failures=0, value=0.4, low=None, high=None)
-        for d in (*sets, "AVG")
-    ]
-    run = printed_run("treerare", "table1", rows[:3], "gpt-4o-mini")
-    run.facts["few-shot", "musique"] = facts_as_said("treerare", "table1", "musique", "few-shot", n=20)
-    df = compare(published("treerare", "table1"), rows, run).query("verdict != 'not run'").set_index("dataset")
-    assert (
-        df.verdict["AVG"] == "not comparable"
-        and df.reason["AVG"] == "n=20"
-        and df.verdict["HotpotQA"] in ("reproduced", "outside")
-    )
-
-
 def test_a_wider_tolerance_has_a_reason():
     rows = [
         dict(
@@ -179,82 +156,10 @@ def test_models_that_are_not_what_their_name_says():
     assert not model_obstacle("gpt-4o-mini", ("gpt-4o-mini-2024-07-18",))
 
 
-def test_models_accumulate(tmp_path):
-    def one(model, value):
-        rows = [
-            dict(
-                method="few-shot",
-                dataset="hotpotqa",
-                metric="COVER-EM",
-                n=500,
-                failures=0,
-                value=value,
-                low=None,
-                high=None,
-            )
-        ]
-        df = compare(
-            published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model), folder=tmp_path
-        )
-        save_table(df, tmp_path, "table1")
-        return df[df.verdict != "not run"].groupby("group").reproduced.max().to_dict()
-
-    assert one("gpt-4o-mini", 0.47) == {"GPT-4o-mini": 0.47}
-    assert one("my-model", 0.3) == {"GPT-4o-mini": 0.47, "my-model": 0.3}
-    assert one("meta-llama/Llama-3.3-70B-Instruct", 0.5) == {"GPT-4o-mini": 0.47, "my-model": 0.3, "Llama3.3-70B": 0.5}
-    assert one("gpt-4o-mini", 0.46) == {
-        "GPT-4o-mini": 0.46,
-        "my-model": 0.3,
-        "Llama3.3-70B": 0.5,
-    }  # its own are replaced
-
-
-def test_a_table_of_two_models_says_whose_calls_it_counts():
-    used = Usage(calls=3, tokens_in=40, tokens_out=2)
-    runs = [Results([Row("few-shot", "hotpotqa", Question("1", "hotpotqa", "?", ("a",)), "a", "", used, load=None)])]
-    rows = [
-        dict(model=m, verdict=v)
-        for m, v in (("my-model", "reproduced"), ("org/other", "off"), ("", "not run"), ("third", "not run"))
-    ]
-    assert (
-        _spent(runs, "my-model", rows)
-        == "3 calls, 42 tokens of my-model; those of other, from an earlier run, are not counted."
-    )
-    assert _spent(runs, "my-model", [r for r in rows if r["model"] != "org/other"]) == "In all 3 calls, 42 tokens."
-
-
 def test_what_differs_stands_in_the_page():
     df = table("parser", "bundled")
     for page in (to_markdown(df), to_html(df)):
         assert "parser=bundled (1)" in page and "Published settings:" in page and "Stanza" in page
-
-
-def test_published_ids():
-    def q(i):
-        return Question(i, "any", "Who?", ("Me",))
-
-    assert questions_fact("ambigdocs", [q("ramdocs_3")]).startswith("1 of 1")  # RAMDocs isn't AmbigDocs
-    assert questions_fact("musique", [q("w-12")]).startswith("1 of 1")
-    assert questions_fact("asqa", [q("-7013890438520559398")]) == "1 of 1 have texts that asqa doesn't give"
-    assert questions_fact("ambigdocs", [q("ambigdocs-12")]) == "published ambigdocs, by their ids alone"  # by its `qid`
-    assert questions_fact("kogeneral", [q("1")]).startswith("of kogeneral")
-
-
-@dataclasses.dataclass(frozen=True)
-class Toy:
-    depth: int = 4
-    early: bool = False
-
-
-def test_switches():
-    profile = load_profile("offline", switches="early=yes, depth=2")
-    assert switched({"a": Toy(), "b": print}, switches_of(profile)) == {"a": Toy(2, True), "b": print}
-    with pytest.raises(UsageError, match="rows differ"):
-        switched({"a": Toy(1), "b": Toy(2)}, {"depth": "3"})
-    with pytest.raises(UsageError, match="FIELD=VALUE"):
-        switches_of(load_profile("offline", switches="early"))
-    with pytest.raises(UsageError, match="whole number"):
-        switched({"a": Toy()}, {"depth": "much"})
 
 
 def test_the_papers_settings_are_settings():
@@ -312,32 +217,6 @@ def test_a_runs_record_has_the_facts_of_its_cells(tmp_path, monkeypatch):
         assert open_run(store, made.kept).kept.facts == made.facts
 
 
-def test_a_set_temperature_is_every_methods_own():
-    "ARISE samples at 0.7 by itself; with `--set temperature=0` it doesn't, and the cell's facts say 0."
-    from types import SimpleNamespace
-    from treekit.artefacts.catalog import runnable
-    from treekit.artefacts.reproduce import plan_tasks
-    from treekit.experiments.provenance import run_facts
-    from treekit.experiments.resources import Resources
-    from treekit.papers.arise.method import METHODS
-
-    [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="0"))
-    assert task.parameters["settings"] == dict(temperature="0", switches="temperature=0")
-    arise = {name: m for name, m in METHODS.items() if getattr(m, "temperature", None)}
-    assert arise
-    profile = load_profile("offline", **task.parameters["settings"])
-    asked = [Question("1", "hotpotqa", "Who?", ("Me",), paragraphs=(Passage("p", "", "Me."),))]
-    models = SimpleNamespace(model="m", defaults=profile.defaults, router=None, navigator=None)
-    for name, method in switched(arise, switches_of(profile)).items():
-        assert method.temperature == 0.0, name
-        assert (
-            run_facts(name, method, "hotpotqa", asked, Resources(profile, {"hotpotqa": asked}), models).temperature
-            == 0.0
-        )
-    [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="none"))
-    assert task.parameters["settings"] == dict(temperature="none")  # no request has one, whatever the method's own
-
-
 def test_the_profile_paper_asks_for_what_the_paper_had():
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
@@ -380,11 +259,6 @@ def test_the_servers_word_counts():
     assert verdict == "not comparable" and "gpt-4o-2024-08-06" in reason
 
 
-def test_a_fast_build_of_open_weights_is_rounded():
-    assert "quantised" in one_cell("meta-llama/Llama-3.3-70B-Instruct-Turbo")[1]
-    assert not model_obstacle("gpt-3.5-turbo-0125")
-
-
 def test_a_cell_in_which_many_questions_failed_says_nothing():
     "500 failed questions would reproduce a printed zero."
     assert one_cell(failures=15)[0] == "reproduced"
@@ -412,48 +286,3 @@ def test_rdr2_is_read_by_the_model_that_answers():
     )
     llama = profile_settings("rdr2", "table5", "Llama-3.1-8B-Instruct")
     assert (llama["n"], llama["temperature"], llama["length_control"]) == ("1000", "0", "true")
-
-
-def facts_of(questions, **given):
-    "The facts of a run without any call."
-    from types import SimpleNamespace
-    from treekit.baselines import prompting
-    from treekit.experiments.provenance import run_facts
-    from treekit.experiments.resources import Resources
-
-    models = SimpleNamespace(model="m", defaults={}, router=None, navigator=None)
-    library = Resources(load_profile("offline", **given), {"hotpotqa": questions})
-    return run_facts("zero-shot", prompting.methods()["zero-shot"], "hotpotqa", questions, library, models)
-
-
-def test_a_training_file_is_no_development_set(tmp_path):
-    own, text = (Passage("p", "", "Me."),), "Were Scott Derrickson and Ed Wood of the same nationality?"
-    questions = [Question(f"5{i:023x}", "hotpotqa", text, ("Me",), paragraphs=own) for i in range(2)]
-    for name, begin in (
-        ("hotpot_train_v1.1.json", "the training side"),
-        ("hotpot_dev_distractor_v1.json", "published"),
-    ):
-        (tmp_path / name).write_text("[]")
-        assert facts_of(questions, data=str(tmp_path / name), search_scope="own").questions.startswith(begin)
-
-
-def test_another_answer_is_another_sample():
-    def sample(gold):
-        return facts_of([Question("5" * 24, "hotpotqa", "Who?", (gold,))], data="hub", retriever="prebuilt:x").sample
-
-    assert sample("Me") != sample("You")
-
-
-def test_an_indexs_folder_says_how_much_it_holds(tmp_path):
-    "Whatever it is called: ten passages in a folder named like DPR's index aren't Wikipedia."
-    from treekit.retrieval.lucene import build_index
-
-    place = tmp_path / "wikipedia-dpr-100w"
-    build_index([Passage(str(i), "Zarn", f"The lamp number {i}") for i in range(10)], place)
-    facts = facts_of([Question("5" * 24, "hotpotqa", "Who?", ("Me",))], data="hub", retriever=f"prebuilt:{place}")
-    assert (facts.corpus, facts.retriever) == ("10 passages", "bm25")
-    assert not any(str(tmp_path) in str(value) for value in vars(facts).values())
-    [corpus] = [
-        d for d in differences(facts, said_of("treerare", "table1", "hotpotqa", "zero-shot")) if d.startswith("corpus")
-    ]
-    assert corpus.startswith("corpus=10 passages")

@@ -15,7 +15,6 @@ from treekit.core.prompts import CallFailed, Prompt, Request
 from treekit.core.output_parsers import FINAL
 from treekit.core.types import Passage, Question
 from treekit.experiments.cassettes import calls_in
-from treekit.experiments.execution import GIVE_UP
 from treekit.experiments.run import run
 from treekit.llm.openai_client import OpenAIClient
 from treekit.store.run_store import Store
@@ -59,33 +58,6 @@ def refuse(word, kind="refused"):
     return FakeChat(says)
 
 
-def test_a_method_that_is_refused_is_left_and_the_others_go_on(capfd):
-    chat = refuse("other")
-    with Store() as store:
-        results = go(chat, store)
-    failed = [r for r in results.rows if r.error]
-    assert (
-        {r.method for r in failed} == {"other"}
-        and len(failed) == 60
-        and GIVE_UP <= sum("other" in t for t in chat.texts) < GIVE_UP + 10
-    )
-    assert "CallFailed" not in failed[0].error and "20 identical refusals" in capfd.readouterr().err
-    one, other = results.score(lambda row: float(row.answer == "Ada"), name="EM")
-    assert one["failures"] == 0 and "reason" not in one
-    assert "failed: 60 of 60 questions" in other["reason"] and "odd request" in other["reason"]
-    assert "127.0.0.1" not in other["reason"]
-
-
-def test_a_server_that_refuses_all_is_left_with_its_reasons():
-    chat = refuse("o")
-    with (
-        Store() as store,
-        pytest.raises(Exception, match=f"first {GIVE_UP} questions all failed: {GIVE_UP} with the server answered 400"),
-    ):
-        go(chat, store)
-    assert len(chat.asked) < GIVE_UP + 10
-
-
 def test_a_run_without_a_network_ends_at_its_first_calls():
     "No server has responded yet: the first call ends the run, with what to do. A connection that is lost later is a failure of a question."
     chat = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05)
@@ -104,13 +76,6 @@ def test_a_run_without_a_network_ends_at_its_first_calls():
 async def answered_once(chat):
     await chat.complete(Request((dict(role="user", content="Who?"),)))
     await chat.close()
-
-
-def test_what_may_pass_is_tried_to_the_end():
-    chat = refuse("other", "server")
-    with Store() as store:
-        go(chat, store)
-    assert sum("other" in t for t in chat.texts) == 60
 
 
 def test_a_failure_is_stored_and_goes_when_the_question_has_an_answer():
@@ -156,12 +121,6 @@ def test_a_row_of_failures_says_so_in_the_table():
     assert "(failed)" not in pages(ours | dict(failures=0, reason=""), zero, few | dict(failures=0, reason=""))[0]
 
 
-def test_a_claim_is_not_decided_by_failures():
-    from treekit.figures.claims import MOST_FAILURES
-
-    assert MOST_FAILURES <= 0.05  # what a claim does with such cells: tests/test_claims.py
-
-
 @pytest.mark.long
 def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_path):  # noqa: F811
     server.script(faults=[dict(kind="400", match="film number [35]\\?", times=999, message="odd request")])
@@ -190,45 +149,3 @@ def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_p
         ).read_bytes()
     code, out, err = inside("reproduce", "treerare/table1", *words, **mine)  # they are tried again
     assert code == 1 and server.count == count + 2
-
-
-@pytest.mark.long
-def test_a_run_without_a_limit_is_packed_and_replayed_although_its_profile_has_one(clone, server, tmp_path):  # noqa: F811
-    "A replay pays nothing, so that it needs neither a budget nor the price of the model."
-    words = (
-        "--profile",
-        "openai",
-        "--set",
-        f"endpoint={server.url}",
-        "--set",
-        "api_key_env=LAB_KEY",
-        "--set",
-        "model=ours",
-        "--n",
-        "3",
-    )
-    mine = dict(cwd=clone, LAB_KEY="x")
-    code, out, err = inside(
-        "reproduce", "treerare/table1", *words, "--data", "synthetic", "--budget", "none", "--out", "mine", **mine
-    )
-    assert code == 0, out + err
-    count, tape = server.count, tmp_path / "some.cassette"
-    code, out, err = inside(
-        "report", "treerare/table1", "--tables", "mine", "--profile", "openai", "--out", tmp_path / "report.zip", **mine
-    )
-    assert code == 0, out + err
-    code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, "--data", "synthetic", **mine)
-    assert code == 0, out + err
-    code, out, err = inside(
-        "cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home")
-    )
-    assert code == 0 and server.count == count, out + err
-
-
-def test_failures_of_a_cassette_are_validated(tmp_path):
-    with Store() as store:
-        store.put_failure("good", dict(answer="", error="no", usage=dict(calls=1)))
-        store.put_failure("bad", dict(answer="", error="", usage=[]))
-        tape = store.pack(tmp_path / "x.sqlite")
-    with Store.replay(tape) as again:
-        assert set(again.failures()) == {"good"}

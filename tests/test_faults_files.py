@@ -5,41 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from test_agreement import row
-from treekit.analysis.outcomes import read_annotations, write_annotation
-from treekit.analysis.human_eval import read_votes, write_vote
 from treekit.config import root
-from treekit.core.prompts import Prompt
-from treekit.core.output_parsers import TEXT
-from treekit.store.run_store import Store
-from treekit.llm.cached_client import CachedClient
-from treekit.utils.atomic_write import write_whole
-from treekit.experiments.resources import identity_of
-from workers import processes
-
-
-def vote(path, name, numbers):
-    for i in numbers:
-        write_vote(path, name, row(f"q{i}"), i % 2 == 0)
-
-
-def judge(path, name, numbers):
-    for i in numbers:
-        write_annotation(path, name, row(f"q{i}"), "Success")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("write, read", [(vote, read_votes), (judge, read_annotations)])
-def test_two_raters_on_one_file_lose_no_judgement(tmp_path, write, read):
-    path = tmp_path / "votes.csv"
-    raters = [processes.Process(target=write, args=(path, f"rater {k}", range(40))) for k in range(3)]
-    for r in raters:
-        r.start()
-    for r in raters:
-        r.join(60)
-    assert [r.exitcode for r in raters] == [0] * 3 and [p.name for p in tmp_path.iterdir()] == ["votes.csv"]
-    found = read([path], complete=False)
-    assert len(found) == 120 and {l["annotator"] for l in found} == {f"rater {k}" for k in range(3)}
 
 
 def tables(folder, word):
@@ -76,35 +42,6 @@ def test_a_page_is_never_seen_in_part(tmp_path):
             assert reader.read() == content, path.name
         assert path.stat().st_ino != inode or path.read_bytes() == content, f"{path.name} was written in place"
     assert {p for p in (tmp_path / "figures").rglob("*.*")} == set(old)
-
-
-WRITING = (
-    "import sys\nfrom pathlib import Path\nfrom treekit.utils.atomic_write import write_whole\nprint(flush=True)\n"
-    "while True: write_whole(Path(sys.argv[1]), b'x' * 30_000_000)\n"
-)
-
-
-def test_a_kill_leaves_no_half_file(tmp_path):
-    if not hasattr(os, "O_TMPFILE"):
-        pytest.skip("this system has no files without a name")
-    for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", WRITING, tmp_path / "page.html"], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.1)
-        process.kill()
-        process.communicate()
-    assert [p.name for p in tmp_path.iterdir()] in ([], ["page.html"])
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path):
-    write_whole(tmp_path / "a", "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_whole(tmp_path / "a", "\ud800")
-    (tmp_path / "b" / "c").mkdir(parents=True)
-    with pytest.raises(OSError):
-        write_whole(tmp_path / "b", "new")
-    assert (tmp_path / "a").read_text() == "old" and sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
 FULL = """import errno, os, resource, sys
@@ -161,34 +98,3 @@ def test_an_executed_notebook_holds_no_path_and_no_secret(tmp_path):
         for o in c.get("outputs", ())
     )
     assert sorted(p.name for p in (tmp_path / "kept" / "toq").iterdir()) == ["demo.ipynb", "demo.log"]
-
-
-def model(folder, weights):
-    folder.mkdir(parents=True)
-    (folder / "model.safetensors").write_bytes(weights)
-    (folder / "config.json").write_text("{}")
-    return folder
-
-
-@pytest.mark.parametrize("role", ["router", "navigator"])
-def test_two_trained_models_in_folders_of_one_name_are_two(tmp_path, role):
-    "And one that was trained again is another: neither is served the other's replies."
-    import asyncio
-    from treekit.core.prompts import Completion
-    from treekit.experiments.resources import trained_class
-
-    class Said(trained_class(role)):
-        async def complete(self, request):
-            return [Completion(Path(self.folder, "model.safetensors").read_text())]
-
-    one, other = (model(tmp_path / k / "x" / "run" / "model", k.encode()) for k in ("one", "other"))
-    store, prompt = Store(), Prompt("blows/route", "route", "$question", TEXT)
-
-    def says(folder):
-        return asyncio.run(CachedClient(Said(folder), store).complete(prompt(question="?")))[0].text
-
-    assert Said(one).model == Said(other).model and identity_of(Said(one)) != identity_of(Said(other))
-    assert [says(one), says(other), says(one)] == ["one", "other", "one"]
-    (one / "model.safetensors").write_bytes(b"again")
-    assert says(one) == "again"
-    assert identity_of(Said(one)) == identity_of(Said(one))

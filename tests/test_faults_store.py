@@ -1,6 +1,6 @@
 "Blows to the store: a full disk, a lock, a kill, a fork, an end without a word. Nothing that was answered is lost or paid twice."
 
-import asyncio, json, os, random, shutil, sqlite3, subprocess, sys, textwrap, threading, time, zlib
+import json, os, random, shutil, sqlite3, subprocess, sys, textwrap, threading, time, zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +16,8 @@ from treekit.core.types import Passage, Question
 from treekit.store.errors import StoreFailed
 from treekit.experiments.resources import LazyRetriever, chat_for
 from treekit.experiments.run import run
-from treekit.experiments.run_records import announce_run
-from workers import asked, chat
 
 ASK = Prompt("blows/run", "answer", "$question\n\n$noise", TEXT)
-NOISE = random.Random(0)
 
 
 @dataclass(frozen=True)
@@ -96,69 +93,6 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server, small_disk):
     assert not results.failures and len(answered(server)) == len(set(answered(server))) == 300
 
 
-def test_on_a_disk_that_is_full_already_nothing_is_paid(server, small_disk):
-    (_, leave), path = small_disk, small_disk[0] / "s.sqlite"
-    with Store(path):
-        pass
-    leave(500_000)
-    with pytest.raises(StoreFailed, match="less than 4 MB are left"):
-        go(server, path, 20)
-    assert server.count == 0
-
-
-def test_a_store_that_is_removed_stops_the_run(server, tmp_path):
-    "Its answers could be read by nobody, and would be paid again."
-    path = tmp_path / "home" / "s.sqlite"
-    server.script(latency=0.05)
-
-    def remove():
-        while server.count < 40:
-            time.sleep(0.005)
-        shutil.rmtree(path.parent, ignore_errors=True)  # a file may be made in it meanwhile
-
-    remover = threading.Thread(target=remove)
-    remover.start()
-    with pytest.raises(StoreFailed, match="was moved or removed while this ran|can't be opened") as failed:
-        go(server, path, 150)
-    remover.join()
-    assert "\n" not in str(failed.value) and 40 <= server.count < 200
-
-
-def test_a_record_that_the_disk_does_not_take_is_one_line(tmp_path):
-    "Not SQLite's own exception."
-    profile = load_profile("local")
-    questions = {"d": [Question(f"q{i}", "d", random.Random(i).randbytes(3000).hex(), ("x",)) for i in range(9)]}
-    keys = {("asks", "d", q.id): "k" for q in questions["d"]}
-    with Store(tmp_path / "s.sqlite") as store:
-        limit(store, 1)
-        with pytest.raises(StoreFailed, match="the disk is full; free some space"):
-            announce_run(store, {"asks": Asks()}, questions, profile, keys)
-
-
-def limit(store, pages):
-    store.connection.db.execute(f"PRAGMA max_page_count={pages}")
-
-
-def test_what_cant_be_written_anywhere_waits_in_memory(server, tmp_path):
-    "A file that may not grow, where no room set aside helps."
-    stored = chat(tmp_path / "s.sqlite", server.url)
-
-    async def all_of(some):
-        asks = (stored.complete(asked(question=NOISE.randbytes(3000).hex() + q)) for q in some)
-        return await asyncio.gather(*asks, return_exceptions=True)
-
-    assert asyncio.run(all_of("abc"))
-    limit(stored.store, 1)
-    results = asyncio.run(all_of("defg"))
-    assert all(isinstance(r, StoreFailed) for r in results) and "stored" not in str(results[0])
-    before = len(texts(tmp_path / "s.sqlite"))
-    limit(stored.store, 1_000_000)
-    stored.store.flush()
-    assert before == 3 and sorted(t[-50:] for t in texts(tmp_path / "s.sqlite")) == sorted(
-        t[-50:] for t in answered(server)
-    )
-
-
 def locked_for(path, seconds, server, calls):
     "Another connection takes the lock once some calls are answered, and keeps it."
 
@@ -189,18 +123,6 @@ def test_a_lock_that_is_held_loses_and_doubles_nothing(server, tmp_path):
     assert server.count == len(set(answered(server))) == 120 and sorted(texts(tmp_path / "s.sqlite")) == sorted(
         answered(server)
     )
-
-
-def test_a_lock_that_is_never_released_is_one_line(server, tmp_path):
-    stored = chat(tmp_path / "s.sqlite", server.url)
-    stored.store.connection.db.execute("PRAGMA busy_timeout=100")
-    other = sqlite3.connect(tmp_path / "s.sqlite", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StoreFailed, match="another process holds its lock; end that process"):
-        asyncio.run(stored.complete(asked(question="a")))
-    other.close()
-    stored.store.flush()  # the reply waited in memory
-    assert asyncio.run(stored.complete(asked(question="a"))) and server.count == 1
 
 
 SCRIPT = """
@@ -238,23 +160,6 @@ def ends(tmp_path, code, seconds=60):
 def test_a_process_ends_and_what_waits_is_written(tmp_path):
     "Not closed, not waited for."
     assert ends(tmp_path, "ask('a', 'b')") == ([], 2)
-
-
-def test_what_waits_in_a_parent_is_written_once(tmp_path):
-    "A forked child ends without a write."
-    code = """
-        ask("a")
-        chat.store.log_unpaid(["k"], dict(method="m"))
-        def child(work):
-            if pid := os.fork(): return os.waitpid(pid, 0)[1]
-            work()
-            sys.exit()
-        print(child(lambda: None))
-        ask("b")
-        """
-    assert ends(tmp_path, code) == (["0"], 2)
-    with Store(tmp_path / "s.sqlite") as store:
-        assert store.query("SELECT COUNT(*) FROM ledger WHERE outcome = 1") == [(1,)]
 
 
 @pytest.fixture(scope="session")

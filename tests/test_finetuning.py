@@ -1,12 +1,10 @@
 "Fine-tuning at the pinned versions, and the router's samples and scores. Each training here takes a second or two."
 
-import json, math, sys
+import math
 from dataclasses import replace
 
 import pytest
 
-from treekit.config import UsageError
-from treekit.training.deterministic_process import pinned
 from treekit.training.sft import (
     Diverged,
     TrainingExample,
@@ -16,30 +14,25 @@ from treekit.training.sft import (
     encode,
     generate,
     load_checkpoint,
-    load_weights,
     sft_loss,
     train,
     trainable,
 )
-from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
+from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
 from treekit.papers.rdr2.training_data import (
     MAJORITIES,
     Gold,
     Sample,
-    curated,
-    drawn,
     judged,
     percent,
     scores,
-    sizes,
-    split,
     views,
 )
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
 from treekit.synthetic.generate import SyntheticWiki
 
 torch = pytest.importorskip("torch")
-from trainings import PowerCut, cut_off, killed, same, weights
+from trainings import PowerCut, cut_off, same, weights
 
 torch.set_num_threads(1)
 
@@ -60,14 +53,6 @@ def llama(seed=0):
 # ---- one step through transformers and peft ----
 
 
-def test_a_step_of_all_weights_changes_all_of_them():
-    model = llama()
-    before = weights(model)
-    log = train(model, DATA[:8], Recipe("full", lr=1e-3, epochs=1))
-    assert len(log) == 1 and math.isfinite(log[0]["loss"])
-    assert not any(torch.equal(p, before[k]) for k, p in model.named_parameters())
-
-
 def test_a_step_of_lora_changes_the_adapters_alone():
     model = adapted(llama(), Recipe(rank=8, alpha=16))
     assert {k.rsplit(".", 3)[1] for k in trainable(model)} == {"lora_A", "lora_B"}
@@ -86,15 +71,6 @@ def test_a_step_of_lora_changes_the_adapters_alone():
     train(model, DATA[:8], Recipe(lr=1e-3, epochs=2))
     changed = {k for k, p in model.named_parameters() if not torch.equal(p, before[k])}
     assert changed and all("lora_" in k for k in changed)
-
-
-def test_the_paper_is_the_default():
-    assert Recipe() == Recipe(method="lora", rank=8, alpha=16, lr=1e-5, epochs=3.5, batch=8)
-
-
-def test_twenty_steps_lower_the_loss():
-    log = train(llama(), DATA, Recipe("full", lr=1e-2, epochs=20 * 6 / len(DATA), batch=6))
-    assert len(log) == 20 and log[-1]["loss"] < 0.7 * log[0]["loss"]
 
 
 # ---- the loss ----
@@ -123,16 +99,7 @@ def test_micro_batches_add_up():
     assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
 
 
-def test_every_sample_comes_once_an_epoch():
-    plan = batches([7] * 10, 5, 2, seed=3)
-    assert len(plan) == 4 and all(sorted(i for b in plan[k : k + 2] for i in b) == list(range(10)) for k in (0, 2))
-    assert plan[:2] == batches([7] * 10, 5, 1, 3) != batches([7] * 10, 5, 1, 4)
-    assert len(batches([7] * 10, 8, 3.5, 0)) == 5  # 35 samples by eight
-
-
 # ---- cut off, broken, mismatched ----
-
-LONG = Recipe("full", lr=5e-3, epochs=10, batch=6, save_every=2)
 
 
 @pytest.mark.slow
@@ -150,17 +117,6 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
     assert train(third, DATA, recipe, tmp_path, loss=None) == log and same(weights(whole), weights(third))
 
 
-@pytest.mark.slow
-def test_killed_and_started_again(tmp_path):
-    "A process that is killed leaves a checkpoint that another goes on from, to the same weights."
-    slow = "lambda model, batch: (time.sleep(.05), sft_loss(model, batch))[1]"
-    killed("test_finetuning", f"train(llama(), DATA, LONG, {str(tmp_path)!r}, loss={slow})", tmp_path)
-    assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 20
-    resumed, whole = llama(), llama()
-    train(resumed, DATA, LONG, tmp_path), train(whole, DATA, LONG)
-    assert same(weights(resumed), weights(whole))
-
-
 def test_a_loss_that_is_no_number_stops_it(tmp_path):
     recipe, left = Recipe("full", lr=1e-3, epochs=4, batch=4, save_every=1), [3]
 
@@ -173,43 +129,6 @@ def test_a_loss_that_is_no_number_stops_it(tmp_path):
     due = batches([len(e.tokens) for e in DATA], 4, 4, 0)[3]
     assert all(DATA[i].id in str(e.value) for i in due) and "lower lr" in str(e.value)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 3  # the sound one stays
-
-
-def test_a_checkpoint_that_does_not_fit(tmp_path):
-    recipe = Recipe("full", lr=1e-3, epochs=1, batch=4, save_every=1)
-    train(llama(), DATA, recipe, tmp_path)
-    wider = tiny_model(TOKENIZER, width=48, layers=2, heads=2, inner=64)
-    with pytest.raises(UsageError, match=r"embed_tokens.weight is \(\d+, 32\) there and \(\d+, 48\) here"):
-        train(wider, DATA, recipe, tmp_path)
-    with pytest.raises(UsageError, match=r"lacks model.layers.2"):
-        train(tiny_model(TOKENIZER, width=32, layers=3, heads=2, inner=64), DATA, recipe, tmp_path)
-    with pytest.raises(UsageError, match="another training"):
-        train(llama(), DATA, replace(recipe, lr=2e-3), tmp_path)
-    with pytest.raises(UsageError, match="which the model doesn't train"):
-        load_weights(adapted(llama(), Recipe()), weights(llama()))
-    (tmp_path / "checkpoint.pt").write_bytes(b"half a file")
-    with pytest.raises(UsageError, match="is no checkpoint.*delete it"):
-        train(llama(), DATA, recipe, tmp_path)
-
-
-def test_bad_input_has_its_line(monkeypatch, tmp_path):
-    with pytest.raises(UsageError, match=r"pip install 'treekit-rag\[train\]'"):
-        extra("peft_is_not_there", "LoRA")
-    monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"):
-        adapted(llama(), Recipe())
-    with pytest.raises(UsageError, match="nothing to train on"):
-        train(llama(), [], Recipe("full"))
-    with pytest.raises(UsageError, match="s9.*empty target"):
-        encode(TOKENIZER, [TrainingExample("s9", "x", "")])
-    with pytest.raises(UsageError, match="long.*raise max_tokens"):
-        encode(TOKENIZER, [TrainingExample("long", "x " * 90, "y")], 50)
-    with pytest.raises(UsageError, match="'lora' or 'full'"):
-        Recipe("qlora")
-    with pytest.raises(UsageError, match="lr should be above zero"):
-        Recipe(lr=0)
-    with pytest.raises(UsageError, match="no model"):
-        load_model(tmp_path / "nothing")
 
 
 # ---- models, decoding, processes ----
@@ -233,28 +152,6 @@ def test_a_model_and_an_adapter_come_back(tmp_path):
         == generate(tuned, tokenizer, prompts, 6)
         != generate(model, TOKENIZER, prompts, 6)
     )
-
-
-def test_decoding_in_a_batch_is_decoding_alone():
-    model = llama()
-    train(model, DATA, Recipe("full", lr=1e-2, epochs=8, batch=6))
-    prompts = [t * k for k, t in enumerate(TEXTS[:6], 1)]
-    assert generate(model, TOKENIZER, prompts, 8, batch=6) == [generate(model, TOKENIZER, [p], 8)[0] for p in prompts]
-
-
-@pytest.mark.slow
-def test_two_processes_give_the_same_bits():
-    "Each trains with supervision, and then by PPO."
-    jobs = [("treekit.training.sft:rehearsal", dict(steps=6)), ("treekit.training.ppo:rehearsal", {})]
-    tuned, also, rewards, again = pinned([job for job in jobs for _ in range(2)], in_turn=True)
-    assert tuned == also and len(tuned) == 6
-    assert rewards == again and len(rewards) == 3
-
-
-@pytest.mark.slow
-def test_a_usage_error_in_another_process_is_one_here():
-    with pytest.raises(UsageError, match="no word named 'b'"):
-        pinned([("treekit.config:choose", dict(kind="word", name="b", valid=["a"]))])
 
 
 # ---- the router's samples and scores ----
@@ -313,27 +210,6 @@ def test_gold_scores_full(form):
     assert set(MAJORITIES) and all(judged(s.rst, say(s, form)) for s in samples for say in MAJORITIES.values())
 
 
-def test_the_words_behind_an_id():
-    assert judged(view().rst, "[ANSWER] 2: A dam of\n[ANSWER] 3: A dam of\n[EXPAND] 4: Names")["fits"] == [
-        True,
-        False,
-        True,
-    ]
-
-
-def test_splits_keep_questions_together():
-    samples = [view(*([("ANSWER", 2)] if k % 3 else []), id=f"q{k // 4}/d{k % 4}") for k in range(80)]
-    one, two = split(samples, 0.25, seed=1)
-    assert len(two) == 20 and not {s.id.split("/")[0] for s in one} & {s.id.split("/")[0] for s in two}
-    assert split(samples, 0.25, seed=1) == (one, two)
-    assert sizes(drawn(samples, 20, dict(ANSWER=3, EXPAND=1, REFUSE=1))) == {
-        "[ANSWER]": 12,
-        "[EXPAND]": 0,
-        "[REFUSE]": 4,
-        "Total": 16,
-    }
-
-
 def test_the_worlds_gold():
     "The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are refused."
     world = SyntheticWiki(0, 200)
@@ -355,90 +231,6 @@ def test_the_worlds_gold():
                     ].parent in e.ids("EXPAND")
         stranger = next(t for i, t in gold.trees.items() if i not in holders)
         assert gold.label(q, RST(stranger, stranger.content(stranger.headings[1]))).kind == "REFUSE"
-
-
-def test_curation_leaves_out_what_it_cannot_read():
-    import asyncio
-    from treekit.core.prompts import Completion
-
-    replies = iter(
-        [
-            '[{"id": 2, "tag": "answer", "explanation": "it says so"}, {"id": 4, "tag": "expand", "explanation": "names"}]',
-            "Cannot answer",
-            "I think so",
-            '[{"id": 5, "tag": "answer", "explanation": "hidden"}]',
-        ]
-    )
-
-    class Scripted:
-        model, endpoint, defaults = "scripted", "test", dict(temperature=0.0, max_tokens=100)
-
-        async def complete(self, request):
-            assert (
-                "2: A dam of 1883." in request.text
-                and "5: Moles" not in request.text
-                and request.text.count("When?") == 1
-            )
-            return [Completion(next(replies))]
-
-    from treekit.core.types import Question
-
-    found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
-    samples, left = asyncio.run(curated(found, Scripted()))
-    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(
-        failed=0, unread=1, misplaced=1
-    )
-
-
-def test_a_failed_call_costs_the_other_views_nothing():
-    import asyncio
-    from fakes import FakeChat
-    from treekit.core.prompts import CallFailed, Completion
-    from treekit.core.types import Question
-
-    class Sick(FakeChat):
-        every, count = 7, 0
-
-        def reply(self, request, i):
-            self.count += 1
-            if self.count % self.every == 0:
-                raise CallFailed("server", "it broke", "go on later")
-            return Completion("Cannot answer")
-
-    found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(70)]
-    samples, left = asyncio.run(curated(found, Sick(), at_once=20))
-    assert len(samples) + left["failed"] == 70 and left["failed"] == 10 and left["unread"] == 0
-    dead = Sick()
-    dead.every = 1
-    with pytest.raises(CallFailed, match="it broke"):
-        asyncio.run(curated(found, dead, at_once=20))
-    assert len(dead.asked) == 20  # nobody answers: the other 50 aren't asked
-
-
-def test_samples_that_are_too_long_are_left_out_and_said(tmp_path, capsys):
-    from treekit.papers.rdr2.training import short_enough
-
-    data = encode(TOKENIZER, [TrainingExample(f"s{n}", "x " * 4 * n, "y") for n in range(1, 6)], math.inf)
-    kept = short_enough(data, len(data[2].tokens), tmp_path / "router")
-    assert [e.id for e in kept] == ["s1", "s2", "s3"] and "left out: 2 of 5 samples" in capsys.readouterr().out
-    assert [i for i, _ in json.loads((tmp_path / "router" / "left_out.json").read_text())["samples"]] == ["s4", "s5"]
-    with pytest.raises(UsageError, match="raise max_tokens"):
-        short_enough(data, 1, tmp_path)
-
-
-def test_an_expansion_is_expelled_below_which_a_subsection_shows_text():
-    from treekit.corpora.documents import from_text
-
-    tree = from_text(
-        "0: Mole\n\t1: ==History==\n\t\t2: ===Later===\n\t\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many."
-    )
-    said = {h: judged(RST(tree, (3,)), f"[EXPAND] {h}: x") for h in (0, 1, 2, 4)}
-    assert {h: (o["expelled"], o["EXPAND"]) for h, o in said.items()} == {
-        0: (1, set()),
-        1: (1, set()),
-        2: (1, set()),
-        4: (0, {4}),
-    }
 
 
 def test_a_view_is_made_for_each_passage():

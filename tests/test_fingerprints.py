@@ -1,12 +1,9 @@
 "What makes a stored result stale: code that does something else, and nothing but that."
 
-import os, subprocess, sys
-
 import pytest
 
 from treekit.core import fingerprints
-from treekit.config import UsageError
-from treekit.core.fingerprints import canonical, code_fingerprint, method_fingerprint, modules_below
+from treekit.core.fingerprints import code_fingerprint, method_fingerprint, modules_below
 from treekit.artefacts.catalog import runnable
 from treekit.papers.treerare.method import TreeRare
 from treekit.artefacts.build_cache import imported
@@ -69,25 +66,6 @@ def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
         assert not [m for m in below if m.startswith("treekit.models.extractive")], paper
 
 
-def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
-    code = "from treekit.core.fingerprints import code_fingerprint\nprint(code_fingerprint('treekit.store.run_store'))"
-
-    def ask():
-        return subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**env, "TREEKIT_HOME": str(tmp_path)},
-        ).stdout
-
-    env = dict(os.environ)
-    first = ask()
-    [kept] = (tmp_path / "code").glob("*.json")
-    kept.write_text(kept.read_text()[:100])
-    assert ask() == first == ask()
-
-
 @pytest.mark.long
 def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
     reach = {}
@@ -97,12 +75,3 @@ def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
             if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")):
                 reach.setdefault(m.split(".")[2], set()).add(a["paper"])
     assert reach == dict(arise={"arise"}, toq={"toq"})
-
-
-def test_an_object_without_known_fields_is_one_line():
-    class Method:
-        def __call__(self):
-            pass
-
-    with pytest.raises(UsageError, match="^Method can't be part of a method or a question: make the class a dataclass"):
-        canonical(Method())

@@ -1,6 +1,6 @@
 "Cassettes that somebody has forged: nothing in them is obeyed."
 
-import gzip, json, lzma, os, shutil, sqlite3, subprocess, sys, tarfile
+import gzip, json, lzma, sqlite3, subprocess, sys, tarfile
 from contextlib import closing
 
 import pytest
@@ -8,12 +8,12 @@ import pytest
 from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
-from treekit.config import UsageError, load_profile, run_options, use_options
+from treekit.config import UsageError, load_profile, run_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
 from treekit.store.cassette_archive import STORE_FILE, open_archive
-from treekit.experiments.cassettes import about_cassette, data_of, packed_section, unpack_cassette
-from treekit.experiments.resources import chat_for, load, load_corpus
+from treekit.experiments.cassettes import about_cassette
+from treekit.experiments.resources import chat_for
 from treekit.reports import verification
 
 
@@ -109,19 +109,6 @@ def packed(path, about, **more):
     return cassette_archive.write_archive(path, {"about.json": about, STORE_FILE: b"", **more})
 
 
-def test_a_packed_profile_has_the_values_of_a_settings_file(tmp_path):
-    "Numbers and null in JSON are read, too, and no cassette says a server."
-    about = GOOD | dict(profile="lab", section=dict(n=2, temperature=None, model="m", structured=True))
-    with use_options(**packed_section(about_cassette(packed(tmp_path / "a.cassette", about)))):
-        lab = load_profile("lab")
-    assert (lab.n, lab.model, lab.structured, lab.endpoint) == (2, "m", True, "https://cassette.invalid/v1")
-    with pytest.raises(UsageError, match="no profile named 'lab'"):
-        load_profile("lab")
-    for own in (dict(endpoint="http://127.0.0.1:1/v1"), dict(api_key_env="HOME"), dict(router="openai"), 3):
-        with pytest.raises(UsageError, match="is refused"):
-            about_cassette(packed(tmp_path / "b.cassette", about | dict(section=own)))
-
-
 @pytest.mark.parametrize("case", [*OBEYED, *MALFORMED, *RAW])
 def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treekit_, monkeypatch):
     monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
@@ -131,15 +118,6 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "about.json" in said, said
     with pytest.raises(UsageError, match="about.json"):
         about_cassette(tape)
-
-
-@pytest.mark.parametrize("about", [dict(GOOD, what=[], given={}), {}])
-def test_a_cassette_that_names_no_artefact_does_not_run_all(tmp_path, about, treekit_, monkeypatch):
-    monkeypatch.setattr(
-        "treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("all artefacts would run")
-    )
-    code, said = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", about))
-    assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "packed for" in said, said
 
 
 # never ends
@@ -171,30 +149,6 @@ def views(path):
         db.executescript(f"PRAGMA journal_mode=DELETE; DROP TABLE calls; CREATE VIEW calls AS {RECURSIVE}")
 
 
-def test_what_a_cassette_can_say(tmp_path):
-    sets = dict(
-        model="meta-llama/Llama-3.1-8B-Instruct",
-        retriever="dense:BAAI/bge-base-en-v1.5",
-        iterations="30",
-        length_control=True,
-        spaces="1,1 2,3",
-        reranker="BAAI/bge-reranker-large",
-        question="Who founded Aldermoor?",
-        max_tokens=512,
-    )
-    said = GOOD | dict(
-        sets=sets,
-        given=dict(n=3, seed=1, data="synthetic:1000"),
-        questions=["q 1", "질문"],
-        data="my films",
-        parser="stanza-1.9",
-    )
-    assert about_cassette(packed(tmp_path / "a.cassette", said)) == said
-    where = dict(endpoint="http://127.0.0.1:8000/v1", concurrency="4")  # where replies came from: not used
-    older = GOOD | dict(sets=dict(search_scope="own") | where)
-    assert about_cassette(packed(tmp_path / "b.cassette", older)) == GOOD
-
-
 def test_every_field_of_a_method_can_be_packed():
     "A field that is added to a method is added to the table, or named here as one that holds a place."
     import dataclasses, importlib
@@ -210,28 +164,6 @@ def test_every_field_of_a_method_can_be_packed():
     named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
     fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
     assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)
-
-
-def test_no_more_questions_than_calls(tmp_path, treekit_, monkeypatch):
-    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
-    store = Store(tmp_path / "s.sqlite")
-    store.pack(tmp_path / "plain")
-    for part in ("given", "sets"):
-        said = GOOD | dict(given={}) | {part: dict(n=500_000)}
-        tape = packed(tmp_path / "a.cassette", said, **{STORE_FILE: (tmp_path / "plain").read_bytes()})
-        code, said = treekit_("cassette", "replay", tape)
-        assert code == 2 and "n=500000, and holds 0 calls" in said and len(said.strip().splitlines()) == 1, said
-
-
-def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treekit_):
-    from treekit.experiments.cassette_settings import packable_about
-
-    sets = dict(navigator="mine", endpoint="http://gpu1.lab:8000/v1", corpus="wiki.passages", top_k="3", budget="5")
-    said = packable_about(dict(GOOD, profile="local", sets=sets))
-    assert said["sets"] == dict(top_k="3") and said["left_out"] == ["corpus", "navigator"] and "gpu1" not in str(said)
-    said["given"] = {}
-    code, text = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", said))
-    assert code == 2 and "--set corpus=" in text
 
 
 # --- who can be asked in a replay
@@ -251,33 +183,6 @@ def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch, process_options):
             asyncio.run(chat.complete(Request(messages=(), prompt=None)))
     with pytest.raises(UsageError, match="asks no server"):
         OpenAIClient.from_profile(profile)
-
-
-def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, process_options):
-    from test_run import PROFILE, LazyRetriever, Read, Scripted, Shelf, go, questions
-    from treekit.llm.cached_client import NotOnCassette
-    from treekit.experiments.run import run
-
-    source = Store(tmp_path / "source.sqlite")
-    go(store=source)
-    tape = source.pack(tmp_path / "run.cassette")
-    process_options(cassette=tape)
-    chat = Scripted()
-
-    def replayed(k):
-        return run(
-            {"read": Read(k)},
-            questions(3),
-            PROFILE,
-            corpora={"toy": LazyRetriever(Shelf, "shelf", "a shelf")},
-            chat=chat,
-            progress=False,
-        )
-
-    assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
-    with pytest.raises(NotOnCassette):
-        replayed(1)
-    assert chat.asked == []
 
 
 PROBE = (
@@ -403,92 +308,6 @@ def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, tree
 # --- corpora under names that nothing reads
 
 
-def written(path, rows):
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows))
-
-
-def folder_of(path):
-    "Questions and passages of two data sets whose corpus files have names of their own."
-    path.mkdir()
-    asked = dict(
-        question="Who made the Loom?",
-        answers=["Ada Loom"],
-        paragraphs=[dict(id="own", title="Loom", text="Ada Loom made it.")],
-    )
-    for d, corpora in {"2wiki": ("2wiki_pool_corpus",), "asqa": ("asqa_knowledge_corpus", "asqa_dpr_corpus")}.items():
-        written(path / f"{d}.dev.jsonl", [dict(asked, id=f"{d}-{i}", dataset=d) for i in range(3)])
-        for name in corpora:
-            written(
-                path / f"{name}.jsonl", [dict(id=f"{name}-{i}", title=f"T{i}", text=f"Text {i}.") for i in range(7)]
-            )
-    return path
-
-
-@pytest.mark.parametrize("dataset", ["2wiki", "asqa", "hotpotqa"])
-def test_passages_of_a_folder_are_found_again(tmp_path, monkeypatch, dataset):
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    mine = folder_of(tmp_path / "mine")
-    for kind, name in (("dev", "2wiki.dev"), ("corpus", "2wiki_pool_corpus")):
-        shutil.copy(mine / f"{name}.jsonl", mine / f"hotpotqa{'.' if kind == 'dev' else '_'}{kind}.jsonl")
-    asked = {
-        dataset: {
-            q.id: json.loads((mine / f"{dataset}.dev.jsonl").read_text().splitlines()[0])
-            for q in load(dataset, mine)[:1]
-        }
-    }
-    brought = data_of(asked, {("questions", dataset, str(mine)), ("passages", dataset, str(mine))})
-    first = load_corpus(dataset, mine)
-    assert len(first) == (14 if dataset == "asqa" else 7)
-    for old in (False, True):  # older cassettes name every corpus after its data set
-        files = {
-            f"data/{f'{dataset}_corpus.jsonl' if old and 'corpus' in name else name}": content
-            for name, content in brought.items()
-        }
-        laid, _ = unpack_cassette(packed(tmp_path / f"{old}.cassette", dict(GOOD, data="mine"), **files))
-        assert load_corpus(dataset, laid) == first and [q.id for q in load(dataset, laid)] == [
-            f"{dataset}-0".replace("hotpotqa", "2wiki")
-        ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dataset", ["2wiki", "asqa"])
-def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, dataset):
-    "The passages that are searched are those that were searched, where the folder is gone."
-    home, mine, tape = small_clone(tmp_path / "clone"), folder_of(tmp_path / "mine"), tmp_path / "a.cassette"
-    body = (
-        BODY.replace(
-            'asked = {"hotpotqa": [Question',
-            f'''
-from treekit.experiments.resources import load, load_corpus
-asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''',
-        )
-        .replace(', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "")
-        .replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
-    )
-    body += f'''
-seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r in results.rows]
-(Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))
-'''
-    notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), body)
-    with Server(latency=0) as server:
-        words = ("--profile", "local", "--set", f"endpoint={server.url}", "--data", mine, "--n", "2")
-        for command in (("reproduce", "--out", tmp_path / "first"), ("cassette", "pack", tape, "treerare/table1")):
-            code, out, err = inside(*command, *words, cwd=home)
-            assert code == 0, out + err
-    for gone in (home / ".treekit", mine):
-        shutil.rmtree(gone)
-    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "again", cwd=home)
-    assert code == 0, out + err
-    first, again = (
-        {p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.*")} for folder in ("first", "again")
-    )
-    assert (
-        again == first
-        and "table1.md" in first
-        and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
-    )
-
-
 def test_a_replaying_process_reaches_this_machine_only(tmp_path):
     "In the process, by whatever call, and in its children; loopback stays."
     code = (
@@ -504,9 +323,3 @@ def test_a_replaying_process_reaches_this_machine_only(tmp_path):
     assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("reaches no network") == 6, done
-
-
-def test_a_store_that_is_no_database_gets_one_line(tmp_path, treekit_):
-    tape = packed(tmp_path / "a.cassette", GOOD, **{STORE_FILE: os.urandom(5000)})
-    code, said = treekit_("cassette", "replay", tape)
-    assert code == 2 and len(said.strip().splitlines()) == 1 and "can't be read as a cassette" in said

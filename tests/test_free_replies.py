@@ -9,11 +9,10 @@ from treekit.baselines.prompting import RetrieveAndRead
 from treekit.config import load_profile
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
-from treekit.store.run_store import Store, StoreConnection, _MAX_DEFERRED, canonical_request, keys
+from treekit.store.run_store import Store, _MAX_DEFERRED, canonical_request, keys
 from treekit.llm.cached_client import CachedClient
-from treekit.experiments.resources import load, load_corpus
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
-from treekit.retrieval.bm25 import BM25
 from treekit.models.simulated.client import SimulatedClient
 
 ASK = Prompt("test/free", "answer", "$question", TEXT)
@@ -50,21 +49,6 @@ def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
     assert found["ledger"] >= found["calls"]
 
 
-def test_the_rows_are_those_of_single_writes(tmp_path, monkeypatch):
-    together, single = Store(tmp_path / "together.sqlite"), Store(tmp_path / "single.sqlite")
-    rows = [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(together).rows]
-    monkeypatch.setattr(StoreConnection, "_defer", lambda self, write: False)
-    assert rows == [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(single).rows]
-
-    def said(store):
-        return sorted(
-            store.query("SELECT key, sample, json_extract(completion, '$.text'), tokens_in, tokens_out FROM calls")
-        )
-
-    assert said(together) == said(single)
-    assert together.usage() == single.usage()
-
-
 def test_a_second_run_finds_them(tmp_path):
     with Store(tmp_path / "free.sqlite") as store:
         first = asked(store)
@@ -91,21 +75,6 @@ def test_what_waits_is_found_and_written_in_groups(tmp_path):
     assert counted(store.path)["calls"] == n
 
 
-def test_a_write_that_fails_loses_nothing(tmp_path):
-    store = Store(tmp_path / "free.sqlite")
-    store.connection.deferred = True
-    key = put(store, 1)
-
-    def broken(db):
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        store.write(broken)
-    assert len(store.connection.buffer.writes) == 1 and store.calls([key])[key].text == "answer 1"
-    store.close()
-    assert counted(store.path)["calls"] == 1
-
-
 def test_what_a_paid_model_says_is_written_at_once(tmp_path):
     class Paid:
         model, endpoint, defaults = "m", "http://nowhere/v1", {}
@@ -117,16 +86,6 @@ def test_what_a_paid_model_says_is_written_at_once(tmp_path):
     CachedClient(Paid(), store)  # a second model over the same store
     put(store, 2)
     assert counted(store.path)["calls"] == 2 and not store.connection.buffer.writes
-
-
-def test_a_search_that_is_asked_again_gives_a_list_of_its_own():
-    index = BM25(load_corpus("musique"))
-    assert index.instant
-    [first], [second] = index.search(["Who founded it?"], 5), index.search(["Who founded it?"], 5)
-    assert first == second and first is not second
-    first.clear()
-    assert index.search(["Who founded it?"], 5)[0] == second
-    assert [len(index.search(["Who founded it?"], k)[0]) for k in (2, 7)] == [2, 7]
 
 
 def test_a_trained_model_shares_the_store_of_the_simulated_one(tmp_path):

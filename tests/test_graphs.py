@@ -1,42 +1,32 @@
 "HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense does to it."
 
-import asyncio, json, random, time
+import asyncio, random
 from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import networkx
 import numpy as np
 import pytest
 
-from commands import here_and_there
 from fakes import FakeChat
-from treekit.baselines import graphrag_index
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.core.trace_render import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import (
-    GLEAN,
-    REPORT,
-    Community,
     Element,
     communities,
     finest,
-    merged,
     read_graph,
     read_report,
 )
 from treekit.baselines.hipporag import HippoRAG, best_of_searches, build_memory, read_triples
-from treekit.core.prompts import CallFailed
 from treekit.core.method import Context
 from treekit.retrieval.bm25 import Hit
 from treekit.retrieval.dense import Dense
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 
-ROOT = Path(__file__).resolve().parents[1]
 PROFILE = load_profile("offline", retriever="dense")
 FACTS = {  # a passage's title -> its triples; its text is these
     "Grey Harbour": [("Grey Harbour", "is a novel by", "Ida Roth")],
@@ -176,18 +166,6 @@ def test_edges_count_their_triples_and_weigh_in_the_walk():
     assert b == pytest.approx(3 * c, abs=1e-8)
 
 
-def test_synonyms_are_joined_above_the_threshold_and_numbers_never():
-    facts = [[("The Grey Harbour", "published in", "1931")], [("Grey Harbour", "sold in", "1932")]]
-    joined, apart = build_memory(SHELF[:2], facts, 0.8), build_memory(SHELF[:2], facts, 1.0)
-    assert [(joined.nodes[i], joined.nodes[j]) for i, j, s in joined.graph.edges(data="synonyms") if s] == [
-        ("the grey harbour", "grey harbour")
-    ]
-    assert 0.8 < joined.graph[0][2]["weight"] < 1 and not any(s for *_, s in apart.graph.edges(data="synonyms"))
-    assert [h.passage.id for h in joined.search({0: 1.0}, 5)] == ["p0", "p1"] and [
-        h.passage.id for h in apart.search({0: 1.0}, 5)
-    ] == ["p0"]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_passages_rank_as_in_the_public_code(seed):
     """The public code's `rank_docs` in other words: dense matrices of passages by facts and facts by phrases, and the walk's equation
@@ -215,11 +193,6 @@ def test_passages_rank_as_in_the_public_code(seed):
             [scores[int(h.passage.id)] / scores.max() for h in hits], abs=2e-5
         )
         assert len(hits) == (scores > 1e-9).sum() and all(x.score >= y.score for x, y in zip(hits, hits[1:]))
-
-
-def test_a_weight_of_synonymy_adds_to_the_triples():
-    both = build_memory(SHELF[:1], [[("Grey Harbour", "is", "The Grey Harbour")]])
-    assert 1.8 < both.graph[0][1]["weight"] < 2
 
 
 def test_two_hops_that_similarity_misses_are_found_by_the_walk():
@@ -267,32 +240,6 @@ def test_hipporag_searches_as_often_as_its_code(dataset, searches):
     assert chat.count()["thought"] == searches - 1
 
 
-def test_specificity_prefers_the_rarer_start():
-    facts = [[("Town", "has", f"thing {i}")] for i in range(5)] + [[("Rare", "has", "gem")]]
-    memory = build_memory(SHELF, facts, synonyms=1.0)
-    plain, weighed = (
-        memory.search({i: f(i) for i in (memory.nodes.index("town"), memory.nodes.index("rare"))}, 6)
-        for f in (lambda i: 1.0, memory.specificity)
-    )
-    score = lambda hits: (
-        next(h.score for h in hits if h.passage.id == "p5") / max(h.score for h in hits if h.passage.id != "p5")
-    )
-    assert score(weighed) > 2 * score(plain)
-
-
-def test_communities_don_t_depend_on_the_process():
-    code = """
-import random
-from treekit.baselines.graphrag_index import Element, communities
-draw = random.Random(1)
-pairs = sorted({tuple(sorted(draw.sample(range(i // 15 * 15, i // 15 * 15 + 15) if draw.random() < .8 else range(150), 2))) for i in \
-range(150) for _ in range(3)})
-print([(c.id, c.level, c.parent, c.members) for c in communities(150, [Element('', ends=p, weight=float(1 + sum(p) % 3)) for p in pairs])])
-"""
-    here, there = here_and_there(code)
-    assert here == there and here.count("(") > 10
-
-
 def test_every_level_has_every_entity_once():
     # forty cliques in a row, and ten lonely ones
     pairs = [(i, j) for k in range(40) for i in range(4 * k, 4 * k + 4) for j in range(4 * k, i)] + [
@@ -306,22 +253,6 @@ def test_every_level_has_every_entity_once():
         if c.parent is not None:
             assert found[c.parent].level == c.level - 1 and set(c.members) < set(found[c.parent].members)
     assert communities(0, []) == []
-
-
-def test_mentions_are_merged_by_name():
-    graphs = [
-        dict(
-            entities=[dict(name="Tarn", type=t, description=d)],
-            relations=[dict(source="TARN", target=o, description="near", strength=2)],
-        )
-        for t, d, o in (("town", "a town", "Orle"), ("town", "a town", "orle."), ("river", "a river", "tarn"))
-    ]
-    entities, relations = merged(graphs)
-    assert [(e.name, e.type, e.descriptions, e.sources) for e in entities] == [
-        ("Tarn", "town", ["a town", "a river"], [0, 1, 2]),
-        ("Orle", "", [], [0, 1]),
-    ]
-    assert [(r.name, r.weight, r.descriptions, r.sources) for r in relations] == [("Tarn – Orle", 4, ["near"], [0, 1])]
 
 
 # what is asked and paid
@@ -362,62 +293,6 @@ def test_the_index_is_paid_once_for_all_questions_and_all_runs(tmp_path, method,
     assert chat.asked == [] and all(r.stored for r in warm.rows) and warm.indexing == more.indexing
 
 
-def test_gleanings_stop_when_nothing_is_missing_and_add_what_is():
-    again = GLEAN.format.render(dict(entities=[dict(name="Voss", type="", description="a county")], relations=[]))
-    result = go(GraphRAG(gleanings=3), chat := Reader({("glean_graph", "Tarn"): again}))
-    assert chat.count()["glean_graph"] == 5 + 3 and result.rows[0].trace.nodes[0].data["index"]["entities"] == 12
-    assert go(GraphRAG(gleanings=0), chat := Reader()).rows[0].answer == "Tarn" and chat.count()["glean_graph"] == 0
-
-
-def test_a_community_too_large_for_a_prompt_is_reported_from_its_parts(monkeypatch):
-    pages = [Passage(f"n{i}", f"n{i}", "…") for i in range(12)]
-    facts = {
-        f"n{i}": [(f"n{i}", "is beside", f"n{j}") for j in range(i // 4 * 4, i)]
-        + ([(f"n{i}", "is beside", f"n{i + 1}")] if i in (3, 7) else [])
-        for i in range(12)
-    }
-
-    class Big(Reader):
-        def reply(self, request, sample):
-            about = str(request.inputs.get("passage", "")).split("\n")[0]
-            if request.prompt.task == "extract_graph":
-                return request.prompt.format.render(
-                    dict(
-                        entities=[],
-                        relations=[
-                            dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20, strength=5)
-                            for s, r, o in facts[about]
-                        ],
-                    )
-                )
-            return (
-                super().reply(request, sample)
-                if request.prompt.task != "report_community"
-                else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
-            )
-
-    hierarchy = [
-        Community(0, 0, None, tuple(range(12))),
-        *(Community(1 + k, 1, 0, tuple(range(4 * k, 4 * k + 4))) for k in range(3)),
-    ]
-    monkeypatch.setattr(graphrag_index, "communities", lambda *a: hierarchy)
-    result = go(GraphRAG(report_tokens=250), chat := Big(), ["Where is n1?"], pages)
-    assert not result.failures
-    reports = [r.inputs for r in chat.asked if r.prompt is REPORT]
-    assert (
-        [len(r["reports"]) for r in reports][:3] == [0, 0, 0]
-        and reports[3]["reports"]
-        and "Part: small" in reports[3]["reports"]
-    )
-    assert sum(len(x) for x in (*reports[3]["entities"], *reports[3]["relations"])) < 4 * 250
-
-
-def test_a_local_search_keeps_to_its_budget():
-    result = go(GraphRAG(tokens=100, text_share=0.5, report_share=0.2), chat := Reader())
-    shown = chat.asked[-1].inputs["documents"]
-    assert not result.failures and sum(len(d if isinstance(d, str) else d.stated) for d in shown) <= 400 and shown
-
-
 # nonsense
 
 NONSENSE = [
@@ -441,100 +316,6 @@ def test_nonsense_is_no_graph(text):
     assert all(isinstance(n, str) and same_name(n) for n in read_names(text)[0])
 
 
-@pytest.mark.parametrize("method, task", [(HippoRAG(), "extract_triples"), (GraphRAG(), "extract_graph")])
-@pytest.mark.parametrize(
-    "wrong", ["I would rather not.", "[[[", CallFailed("truncated", "half an answer", "raise max_tokens")]
-)
-def test_a_passage_without_a_graph_is_counted_and_the_rest_goes_on(method, task, wrong):
-    result = go(method, Reader({(task, "Ada Lund"): wrong}), store=(store := Store()))
-    row, index = result.rows[0], result.rows[0].trace.nodes[0].data["index"]
-    assert row.answer == "Tarn" and index.get("without_triples", index.get("without_entities")) == 1
-    kept = next(json.loads(json.dumps(r)) for r in _predictions(store) if r["trace"]["nodes"][0]["kind"] == "index")
-    [noted] = [n for n in kept["trace"]["nodes"] if n["notes"]]
-    assert noted["text"] == "Ada Lund" and ("no " in noted["notes"][0] or "nothing usable" in noted["notes"][0])
-
-
-def _predictions(store):
-    return [store.get_prediction(key, trace=True) for (key,) in store.query("SELECT key FROM predictions")]
-
-
-def test_a_server_that_is_gone_stops_the_index():
-    result = go(
-        HippoRAG(), Reader({("extract_triples", "Tarn"): CallFailed("unreachable", "no connection", "start it")})
-    )
-    assert [r.error for r in result.rows] == ["no connection; start it"] and result.indexing == {}
-
-
-@pytest.mark.parametrize("method", [HippoRAG(steps=2), GraphRAG(), GraphRAG("global")])
-def test_all_nonsense_falls_back_and_says_so(method):
-    class Refusing(Reader):
-        def reply(self, request, sample):
-            return (
-                super().reply(request, sample)
-                if request.prompt.task in ("thought", "answer_short", "name_entities")
-                else "No."
-            )
-
-    [row] = go(method, Refusing()).rows
-    assert not row.error and any(
-        "similarity" in n or "no report helps" in n for node in row.trace.nodes for n in node.notes
-    )
-
-
-def test_a_question_without_entities_is_searched_by_similarity():
-    [row] = go(HippoRAG(steps=2), Reader(), ["What is there to know?"]).rows
-    node = row.trace.nodes[0]
-    assert (
-        node.notes == ["no entity in the query; searched by similarity"]
-        and len(node.data["hits"]) == 6
-        and node.data["entities"] == []
-    )
-
-
-@pytest.mark.parametrize("method", [HippoRAG(steps=2), GraphRAG(), GraphRAG("global")])
-def test_an_empty_corpus(method):
-    async def answer():
-        return await method(
-            Question("q", "d", ASKED), Context(Reader(), Dense([]), corpus=SimpleNamespace(passages=[]))
-        )
-
-    prediction = asyncio.run(answer())
-    assert prediction.answer == "unknown" and any(n.notes for n in prediction.trace.nodes)
-
-
-def test_an_empty_question_is_one_clear_line():
-    for method in (HippoRAG(), GraphRAG()):
-        assert go(method, Reader(), [" "]).rows[0].error == "the question is empty"
-
-
-def test_two_hundred_triples_in_a_passage():
-    many = json.dumps([[f"thing {i}", "stands beside", f"thing {i + 1}"] for i in range(200)])
-    for said, whole in ((many, 200), (many[:-30], 199)):
-        result = go(HippoRAG(steps=2), Reader({("extract_triples", "Tarn"): said}), ["What is beside Tarn?"])
-        assert result.rows[0].trace.nodes[0].data["index"]["nodes"] == whole + 11 and not result.failures
-
-
-def test_markup_in_names_stays_text():
-    evil = '<script>alert("x")</script>'
-    graph = json.dumps(
-        dict(
-            entities=[dict(name=evil, type="<b>", description=evil)],
-            relations=[dict(source=evil, target="Tarn", description=evil, strength=5)],
-        )
-    )
-    for method, task, said in (
-        (HippoRAG(), "extract_triples", json.dumps([[evil, "is", "Tarn"]])),
-        (GraphRAG(), "extract_graph", graph),
-    ):
-        [row] = go(method, Reader({(task, "Tarn"): said}), ["Where is Tarn <i>now</i>?"]).rows
-        assert (
-            not row.error
-            and "<script" not in tree_html(row.trace)
-            and "<i>" not in tree_html(row.trace)
-            and show_tree(row.trace)
-        )
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -549,9 +330,3 @@ def test_markup_in_names_stays_text():
 def test_wrong_settings_are_usage_errors(make):
     with pytest.raises(UsageError):
         make()
-
-
-@pytest.mark.parametrize("text", ["1. " * 4000, "[" * 50_000, "9" * 5000, "- " * 5000 + "score"])
-def test_a_reply_that_goes_round_in_circles_is_read_at_once(text):
-    began = time.process_time()
-    assert read_points(text)[0] == [] and time.process_time() - began < 5  # it took minutes once

@@ -11,13 +11,9 @@ from treekit.papers.rdr2.figures import (
     candidate_questions,
     choose_case,
     document_to_show,
-    draw_framework,
-    draw_path,
-    draw_routing,
 )
-from treekit.papers.rdr2.figures import router_reply, router_views, routing_lines, show_path, shown_nodes, tree_behind
+from treekit.papers.rdr2.figures import router_reply, router_views, routing_lines, show_path, shown_nodes
 from treekit.core.method import Trace
-from treekit.corpora.lookup import Documents
 from treekit.core.types import QAPair, Question
 
 
@@ -88,28 +84,6 @@ def test_what_is_folded_away():
     text = show_path(TREE, trace, document, most=2)
     assert "*         21: content 9" in text and "\x1b" not in text and "[… 8 more headings]" in text
     assert len(shown_nodes(TREE, trace, document, most=99)) == 1 + 1 + 12 + 1
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "views",
-    [
-        [(None, None, [1], [1], [2]), (0, 2, [3], [], [])],
-        [(None, None, [], [], [])],
-        [(None, None, [1], [], [4])] + [(None, None, [2 * i + 1], [], []) for i in range(1, 12)],
-    ],
-)
-def test_any_way_can_be_drawn(views, tmp_path):
-    trace, document = a_case(TREE, *views, question="Was ist $x$?")
-    for i, fig in enumerate(
-        (draw_path(TREE, trace, document), draw_routing(TREE, trace, document), draw_framework(trace, trace))
-    ):
-        fig.savefig(tmp_path / f"{i}.png")
-    with pytest.raises(UsageError):
-        draw_path(TREE, *a_case(TREE))
-    assert tree_behind(Documents([TREE]), document)[1].text == "Introduction"
-    with pytest.raises(UsageError):
-        tree_behind(Documents([]), document)
 
 
 def test_the_case_that_is_chosen():

@@ -1,26 +1,21 @@
 "Quantitative retrieval: the equations by hand and by brute force, each step on and off; a corpus is parsed once although killed midway."
 
-import json, os, random, signal, sqlite3, subprocess, sys, time, types
+import random, sys, types
 from pathlib import Path
 
 import pytest
 
-from commands import here_and_there
 from treekit.retrieval.entity_bridging import words_with_offsets
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.experiments.resources import load_corpus
-from treekit.utils import sqlite_cache
 from treekit.syntax.entities import (
     AnnotatedText,
     Annotations,
     SentenceTree,
-    StanzaAnnotator,
-    annotated_text,
     annotator_for,
 )
-from treekit.retrieval.informativeness import DualPath, Informativeness, Extensions, interleave, importance, ranked
+from treekit.retrieval.informativeness import DualPath, Informativeness, Extensions, importance
 from treekit.syntax.parser import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Extensions.paper()
@@ -80,13 +75,6 @@ def test_importance_is_the_best_word_of_each_sentence_summed():
     assert importance(AnnotatedText(), [("e", 0, 2)]) == {}
 
 
-def test_ranks_and_their_ties():
-    assert ranked({"a": 3, "b": 7, "c": 3, "d": 3, "e": 0}) == {"b": 1, "a": 2, "c": 2, "d": 2, "e": 5}
-    assert ranked({"a": 3, "b": 7, "c": 3}, "first") == {"b": 1, "a": 2, "c": 3} and ranked({}) == {}
-    with pytest.raises(UsageError, match="shared"):
-        ranked({"a": 1}, "share")
-
-
 @pytest.mark.parametrize("ties", ["shared", "first"])
 def test_scores_equal_the_formulas_taken_literally(ties):
     rng = random.Random(0)
@@ -115,42 +103,7 @@ def test_scores_equal_the_formulas_taken_literally(ties):
         assert r.scores(r.entities([" ".join(asked)])[0]).tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_search_and_explain_agree():
-    r = qir(["ORRIN saw SARK in TAVO", "TAVO is a town. SARK and ORRIN", "nobody is here"], Extensions())
-    for question in ("did ORRIN meet SARK", "TAVO"):
-        for h in r.search([question])[0]:
-            [why] = r.explain(question, [h.passage])
-            parts = sum(f.part for f in why.found)
-            assert (
-                why.score == pytest.approx(h.score, abs=2e-6)
-                and why.score == pytest.approx(parts, abs=2e-6)
-                and not why.note
-            )
-            assert all(f.part <= f.closeness / f.rank + 1e-6 for f in why.found)
-
-
 # the steps, one by one
-
-
-def test_a_questions_names_without_a_recogniser():
-    texts = [("Brand", "BRAND is a play"), ("Peer", "PEER is another")]
-    assert found(qir(texts), "Brand >> author") == []
-    assert found(qir(texts, Extensions(True, False, False, 0, False)), "Brand >> author") == [("p0", 1.0)]
-
-
-def test_a_passages_names_without_a_recogniser():
-    texts = [("Grey Harbour", "a film"), ("Other", "it is like Grey Harbour in some ways, says LIO")]
-    assert found(qir(texts, Extensions(True, False, False, 0, False)), "when was Grey Harbour made") == []
-    assert {i for i, _ in found(qir(texts, Extensions(True, True, False, 0, False)), "when was Grey Harbour made")} == {
-        "p0",
-        "p1",
-    }
-
-
-def test_the_title_comes_first():
-    texts = [("Lio", ". TAVO BEXI SARK and then Lio")]
-    assert found(qir(texts, Extensions(True, True, False, 0, False)), "who is Lio") != [("p0", 1.0)]
-    assert found(qir(texts, Extensions(True, True, True, 0, False)), "who is Lio") == [("p0", 1.0)]
 
 
 def test_partial_names_are_linked_by_their_closeness():
@@ -164,33 +117,7 @@ def test_partial_names_are_linked_by_their_closeness():
     assert found(qir(texts, on), "Where was Steve Hillage born?")[0] == ("p0", 1.0)
 
 
-def test_a_rare_entity_counts_more_than_a_common_one():
-    texts = [("Tavo", "a town")] + [(f"Film {i}", "TAVO TAVO") for i in range(20)] + [("Lio", "a painter")]
-    even, weighed = (
-        dict(found(qir(texts, Extensions(True, True, True, 0, r)), "did Lio see TAVO", 30)) for r in (False, True)
-    )
-    assert even["p21"] == even["p0"] and weighed["p21"] > weighed["p0"]
-
-
-def test_masking_hides_one_entity_and_always_the_same():
-    texts = ["ORRIN saw SARK"]
-    for seed in range(5):
-        one, two = (qir(texts, masked=seed).entities(["did ORRIN meet SARK"])[0] for _ in range(2))
-        assert one == two and len(one) == 1
-    assert {qir(texts, masked=s).entities(["did ORRIN meet SARK"])[0][0] for s in range(9)} == {("orrin",), ("sark",)}
-    assert found(qir(texts, masked=0), "ORRIN") == []
-
-
 # two paths
-
-
-def test_lists_are_dealt_in_proportion():
-    a, b = [f"a{i}" for i in range(30)], [f"b{i}" for i in range(30)]
-    assert sum(x[0] == "a" for x in interleave(a, b, (15, 10))) == 15
-    assert len(interleave(a, a, (15, 10))) == 25 and interleave(a, a, (15, 10), refill=False) == a[:15]
-    for n in range(5, 26, 5):
-        assert sum(x[0] == "a" for x in interleave(a, b, (15, 10))[:n]) == 3 * n // 5
-    assert interleave([], [], (3, 2)) == [] and interleave(a, [], (3, 2)) == a[:3]
 
 
 @pytest.mark.parametrize("fusion", ["lists", "reciprocal"])
@@ -206,11 +133,6 @@ def test_two_paths_give_so_many_different_passages(fusion):
     assert both.search(["ORRIN"], 0) == [[]] and both.search([], 5) == []
     settings = [(f, s) for f in ("lists", "reciprocal") for s in ((15, 10), (10, 15))]
     assert len({DualPath(r, BM25(r.passages), fusion=f, shares=s).fingerprint for f, s in settings}) == 4
-
-
-def test_reciprocal_ranks_put_first_what_both_paths_find():
-    r = qir([("x", "ORRIN"), ("y", "ORRIN wool"), ("z", "wool wool")])
-    assert DualPath(r, BM25(r.passages)).search(["ORRIN wool"], 3)[0][0].passage.id == "p1"
 
 
 def test_fused_scores_by_hand():
@@ -253,158 +175,10 @@ def test_wrong_settings_say_what_to_do():
 # nothing there
 
 
-@pytest.mark.parametrize("steps", [PAPER, Extensions()])
-def test_empty_cases(steps):
-    assert qir([], steps).search(["ORRIN", ""]) == [[], []]
-    r = qir(["", "…", "no names", "ORRIN"], steps)
-    assert [h.passage.id for h in r.search(["ORRIN"])[0]] == ["p3"] and r.search(["", "   ", "…", "what is it"]) == [
-        []
-    ] * 4
-    notes = ["empty text", "the parser found no sentence", "the passage has no entity", ""]
-    assert [w.note for w in r.explain("ORRIN", r.passages)] == notes
-    assert r.explain("SARK", r.passages[3:])[0].note == "none of the question's entities is in the passage"
-    assert r.explain("what", r.passages[3:])[0].note == "the question has no entity"
-    assert all(w.score == 0 for w in r.explain("what", r.passages))
-    assert len(DualPath(r, BM25(r.passages)).search(["what is ORRIN"], 3)[0]) == 1
-
-
-def test_odd_text_goes_through():
-    odd = ["\ud800 ORRIN", "ORRIN\u200b…", "O" * 3000, "ORRIN\n\n\n.", "İ ORRIN’S"]
-    r = qir(odd, Extensions())
-    assert len(r.search(["ORRIN"])[0]) >= 3 and qir(odd, Extensions()).search(["ORRIN"]) == r.search(["ORRIN"])
-
-
 # parsed once
 
 
-def test_a_hundred_more_passages_cost_a_hundred_parses():
-    texts = [f"ORRIN saw film {i}" for i in range(300)]
-    first, more = Chain(), Chain()
-    passages = [Passage(str(i), "", t) for i, t in enumerate(texts)]
-    Informativeness(passages[:200], Annotations(first), PAPER).scores([("orrin",)])
-    r = Informativeness(passages, Annotations(more), PAPER)
-    assert len(r.search(["ORRIN"], 300)[0]) == 300 and len(first.asked) == 200
-    assert sorted(more.asked) == sorted([*texts[200:], "ORRIN"])
-    again = Chain()
-    assert (
-        Informativeness(passages, Annotations(again), PAPER).search(["ORRIN"], 300) == r.search(["ORRIN"], 300)
-        and again.asked == []
-    )
-
-
-def test_another_parser_is_another_annotation():
-    one, other = Chain(), Chain()
-    other.fingerprint = "other"
-    Annotations(one)(["ORRIN"])
-    Annotations(other)(["ORRIN"])
-    assert other.asked == ["ORRIN"]
-
-
-WORKER = """
-import sys, time
-sys.path.insert(0, "tests")
-from test_informativeness import Chain, Informativeness, Annotations, Passage, PAPER
-class Slow(Chain):
-    def __call__(self, texts):
-        time.sleep(0.02)
-        with open(sys.argv[1], "a") as f: f.write("".join(t + "\\n" for t in texts))
-        return super().__call__(texts)
-r = Informativeness([Passage(str(i), "", f"ORRIN saw film {i}") for i in range(400)], Annotations(Slow(), batch=8), PAPER)
-print(r.scores([("orrin",)]).sum())
-"""
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path, home):
-    log, kept = tmp_path / "asked", home / "entities" / "entities.sqlite"
-
-    def start():
-        command, env = [sys.executable, "-c", WORKER, str(log)], {**os.environ, "TREEKIT_HOME": str(home)}
-        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=env)
-
-    def count():
-        if not kept.exists():
-            return 0
-        try:
-            return sqlite3.connect(kept).execute("SELECT count(*) FROM texts").fetchone()[0]
-        except sqlite3.OperationalError:
-            return 0
-
-    for target in (60, 200):
-        process = start()
-        deadline = time.time() + 60
-        while count() < target and process.poll() is None and time.time() < deadline:
-            time.sleep(0.005)
-        assert process.poll() is None, "it was over before it was killed"
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    before, asked = count(), log.read_text().splitlines()
-    assert 200 <= before < 400 and len(asked) <= before + 2 * 8  # at most one batch is lost with each kill
-    out, _ = start().communicate(timeout=60)
-    assert count() == 400 and len(log.read_text().splitlines()) == len(asked) + 400 - before and float(out) == 400
-    out, _ = start().communicate(timeout=60)
-    assert float(out) == 400 and len(log.read_text().splitlines()) == len(asked) + 400 - before
-
-
-def test_a_broken_index_is_made_again_and_a_broken_file_is_named(home):
-    texts = ["ORRIN saw SARK"]
-    good = found(qir(texts), "SARK")
-    [file] = (home / "informativeness").iterdir()
-    file.write_bytes(b"nothing")
-    assert found(qir(texts), "SARK") == good
-    sqlite_cache.close_connections()  # as in a process that comes later
-    (home / "entities" / "entities.sqlite").write_bytes(b"no database" * 999)
-    with pytest.raises(UsageError, match="entities.sqlite"):
-        qir(texts).search(["LIO"])
-
-
-def test_a_passage_that_cannot_be_parsed_takes_no_other_along():
-    class Fragile(Chain):
-        def __call__(self, texts):
-            if any("\a" in t for t in texts):
-                raise RuntimeError("a bell")
-            return super().__call__(texts)
-
-    passages = [Passage("a", "", "ORRIN"), Passage("b", "", "ORRIN \a")]
-    r = Informativeness(passages, Annotations(Fragile()), PAPER)
-    assert [h.passage.id for h in r.search(["ORRIN"])[0]] == ["a"]
-    assert r.explain("ORRIN", passages[1:])[0].note == "not parsed: RuntimeError: a bell"
-    [book] = Annotations(Chain())(["ORRIN " * 20_000])
-    assert book.note == "not parsed: 120,000 characters, 100,000 are the most"  # a parser would take minutes
-    whole = Informativeness(
-        passages, Annotations(Chain()), PAPER
-    )  # the same name, a better day: what failed was not kept
-    assert len(whole.search(["ORRIN"])[0]) == 2
-
-
-@pytest.mark.slow
-def test_the_same_in_every_process():
-    code = (
-        "import sys, json; sys.path.insert(0, 'tests')\nfrom test_informativeness import *\n"
-        "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Extensions())\n"
-        "hits = DualPath(r, BM25(r.passages)).search(['which film of SARK and Orrin has TAVO3'], 30)[0]\n"
-        "print(json.dumps([[h.passage.id, h.score] for h in hits]))"
-    )
-    here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}-there")
-    assert here == there and len(json.loads(here)) == 30
-
-
 # parsers
-
-
-def test_the_bundled_parser_reads_the_world():
-    passages = load_corpus("musique", "synthetic:100")[:12]
-    kept = Annotations()
-    annotated = kept([annotated_text(p) for p in passages])
-    for p, a in zip(passages, annotated):
-        assert a.sentences and not a.note
-        for s in a.sentences:
-            assert (
-                sum(h == 0 for h in s.heads) == 1 and max(s.below()) == len(s.heads) - 1 == s.below()[s.heads.index(0)]
-            )
-        assert all(annotated_text(p)[e.start : e.end] == e.text for e in a.entities)
-    r = Informativeness(passages, kept)
-    assert r.search([f"What is {passages[3].title}?"])[0][0].passage == passages[3]
 
 
 def test_spacy_and_flair_behind_the_same_function(monkeypatch):
@@ -464,17 +238,3 @@ def test_spacy_and_flair_behind_the_same_function(monkeypatch):
     both = annotator_for("spacy:en_core_web_trf", "flair/ner-english-large")
     [a, empty] = both(["saw Orrin", " "])
     assert a.entities == (Entity("saw", "PER", 0, 3),) and empty.entities == () and "flair-0.15" in both.fingerprint
-
-
-def test_a_missing_extra_names_its_install_line(monkeypatch):
-    for name in ("spacy", "flair"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match="pip install spacy && python -m spacy download en_core_web_trf"):
-        annotator_for("spacy:en_core_web_trf")
-    with pytest.raises(UsageError, match="pip install flair"):
-        annotator_for("bundled", "flair/ner-english-large")
-    with pytest.raises(UsageError, match="spacy"):
-        annotator_for("spacey:en_core_web_trf")
-    with pytest.raises(UsageError, match="flair"):
-        annotator_for("bundled", "ner-english-large")
-    assert StanzaAnnotator().fingerprint == annotator_for().fingerprint

@@ -5,7 +5,7 @@ import asyncio, json
 import pytest
 
 from fakes import FakeChat
-from treekit.config import Profile, load_profile
+from treekit.config import load_profile
 from treekit.core.method import Context
 from treekit.core.prompts import CallFailed, Completion, Prompt, Request
 from treekit.core.output_parsers import FINAL, QUESTIONS
@@ -172,24 +172,6 @@ def test_a_cell_of_replies_that_were_cut_off_is_not_compared(cut, word):
     ), cell["reason"]
 
 
-def test_a_filtered_answer_is_no_matter_of_max_tokens(server):
-    server.script(
-        faults=[
-            dict(
-                kind="raw",
-                status=200,
-                headers=[],
-                body=json.dumps(
-                    dict(model="m", choices=[dict(message=dict(content=""), finish_reason="content_filter")])
-                ),
-            )
-        ]
-    )
-    with pytest.raises(CallFailed) as failed:
-        complete(chat_for(profile(server)))
-    assert failed.value.kind == "content filter" and not failed.value.again
-
-
 @pytest.mark.parametrize(
     "status, message, kind, advice",
     [
@@ -232,12 +214,3 @@ def test_structured_outputs_are_an_option(server):
     questions = Prompt("test.questions", "subquestions", "$question", QUESTIONS)
     assert questions.read('{"questions": ["Who?", "Where?"]}').value == ["Who?", "Where?"]
     assert questions.read("response: Who?; Where?").value == ["Who?", "Where?"]
-
-
-def test_a_run_says_what_was_not_sent(server):
-    from treekit.experiments.provenance import Said, differences, RunFacts
-    from treekit.experiments import provenance
-
-    of = provenance._temperature
-    assert [of(p.defaults, 0.7) for p in (Profile("p"), Profile("p", temperature=None))] == [0.7, "not sent"]
-    assert differences(RunFacts(temperature="not sent"), dict(temperature=Said("temperature", "0", ("0",))))

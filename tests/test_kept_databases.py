@@ -1,9 +1,7 @@
 "Databases of what can be made again, used by threads and processes at once."
 
-import sqlite3, subprocess, sys, textwrap, time
-from concurrent.futures import ThreadPoolExecutor
+import sqlite3, subprocess, sys, time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -19,35 +17,6 @@ def written(path, start, count):
             db.execute("INSERT OR IGNORE INTO vectors VALUES (?,?)", (i, bytes(1500)))
         with cache_database(path, TABLE, "vectors") as db:
             assert db.execute("SELECT 1 FROM vectors WHERE key=?", (i,)).fetchone()
-
-
-@pytest.mark.long
-def test_processes_that_come_and_go_lose_nothing(tmp_path):
-    "A file that is opened and closed beside a connection loses the connection's locks: the next process to end takes its log away."
-    path, here = tmp_path / "kept.sqlite", str(Path(__file__).parent)
-    code = f"""
-        import sys
-        from pathlib import Path
-        sys.path.insert(0, {here!r})
-        from test_kept_databases import written
-        written(Path({str(path)!r}), int(sys.argv[1]), 20)
-    """
-
-    def other(n):
-        return subprocess.run([sys.executable, "-c", textwrap.dedent(code), str(n)]).returncode
-
-    written(path, 0, 1)
-    with ThreadPoolExecutor(3) as pool:
-        codes = [pool.submit(other, 1_000_000 * n) for n in range(1, 7)]
-        count = 1
-        while not all(c.done() for c in codes):
-            written(path, count, 1)
-            count += 1
-    assert [c.result() for c in codes] == [0] * 6
-    db = sqlite3.connect(path)
-    assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (count + 6 * 20,)
-    db.close()
 
 
 def test_another_file_in_its_place_is_opened(tmp_path):

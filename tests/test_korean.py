@@ -1,8 +1,6 @@
 "Korean throughout: particles, morphemes, retrieval, the world, answers, the offline reader, figures."
 
-import asyncio
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -14,7 +12,7 @@ from treekit.retrieval.bm25 import BM25, analyzer_for, english
 from treekit.language.morphemes import korean
 from treekit.core.types import Passage
 from treekit.language.particles import fit, josa, resolve_particles
-from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
+from treekit.language.morphemes import morpheme_terms
 
 
 def nfd(text):
@@ -106,17 +104,6 @@ def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
     assert "korean" in lucene.fingerprint
 
 
-@pytest.mark.slow
-def test_morphemes_are_the_same_in_every_process():
-    from treekit.retrieval.bm25 import korean
-
-    asked = "노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?"
-    code = f"from treekit.retrieval.bm25 import korean\nprint(korean({asked!r}))"
-    env = os.environ | dict(PYTHONHASHSEED="1")
-    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
-    assert there == f"{korean(asked)}\n"
-
-
 # ---------------------------------------------------------------- the world
 
 
@@ -159,7 +146,6 @@ def test_english_is_the_same_bytes():
 
 def test_every_particle_fits(world):
     "Behind every name, in articles and questions: the particle that its last sound asks for."
-    import re
     from treekit.synthetic.facts import make_block
 
     texts = [p.text for p in world.passages()] + [
@@ -181,77 +167,6 @@ def test_every_particle_fits(world):
             seen += 1
             assert josa(name, pairs[said]) == name + said, text
     assert seen > 1000
-
-
-def test_one_hop_answers_stand_in_their_passages(world):
-    for q in world.questions("single", 120):
-        told = {p.id: p for p in q.paragraphs}[q.supporting[0]]
-        assert q.lang == "ko" and any(a in told.contents for a in q.answers), (q.question, q.answers)
-
-
-def test_the_two_sets_of_tree_of_question():
-    from collections import Counter
-    from treekit.experiments.resources import load, load_corpus
-
-    multihop, general = load("komultihop"), load("kogeneral", n=200)
-    assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
-    assert len({q.question for q in multihop}) == 200
-    assert {q.lang for q in multihop + general} == {"ko"}
-    assert {q.lang for q in load("multihop", n=8)} == {"en"}
-    corpus = {p.id for p in load_corpus("komultihop")}
-    for q in multihop:
-        assert (
-            q.answers
-            and q.decomposition
-            and set(q.supporting) <= corpus
-            and set(q.supporting) <= {p.id for p in q.paragraphs}
-        )
-    assert Counter(q.type for q in general)["single"] == 120 and load("komultihop", n=20) == multihop[:20]
-    assert not {q.id for q in multihop} & {q.id for q in load("komultihop", split="train", n=50)}
-
-
-def test_a_query_log_needs_no_answers(tmp_path):
-    from treekit.corpora.formats import DataError
-    from treekit.experiments.resources import load
-
-    (tmp_path / "log.txt").write_text(
-        "소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8"
-    )
-    (tmp_path / "log.jsonl").write_text(
-        '{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8"
-    )
-    (tmp_path / "bad.jsonl").write_text('{"id": "1", "question": "소르는?", "answers": []}\n', encoding="utf-8")
-    found = load("mylog", tmp_path / "log.txt")
-    assert (
-        [q.lang for q in found] == ["ko"] * 3 and len({q.id for q in found}) == 3 and not any(q.answers for q in found)
-    )
-    assert [(q.id[:4], q.lang) for q in load("mylog", tmp_path / "log.jsonl")] == [("log-", "ko"), ("7", "en")]
-    with pytest.raises(DataError, match="answers"):
-        load("mylog", tmp_path / "bad.jsonl")
-
-
-@pytest.mark.long
-def test_queries_whose_nouns_carry_particles(world):
-    "120 queries over the Korean world, each noun with a particle stuck to it; found if the article is among the first five."
-    import json
-    from pathlib import Path
-
-    queries = [
-        json.loads(line)
-        for line in (Path(__file__).parent / "korean_particles.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    passages = list(world.passages())
-
-    def recall(analyze):
-        found = BM25(passages, analyze=analyze).search([q["query"] for q in queries], 5)
-        return sum(q["title"] in [h.passage.title for h in hits] for q, hits in zip(queries, found)) / len(queries)
-
-    scores = {a.__name__: recall(a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words)}
-    assert len(queries) == 120 and scores["korean"] >= 0.98, scores
-    assert (
-        scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + 0.1
-        and scores["morpheme_terms"] > scores["spaced_words"] + 0.1
-    ), scores
 
 
 # ---------------------------------------------------------------- the offline reader
@@ -276,31 +191,6 @@ def test_korean_questions_are_answered_from_their_passages(question, right):
         Passage("3", "송강호", "송강호는 대한민국의 배우이다. 그는 1967년 1월 17일 김해에서 태어났다."),
     ]
     assert HANDLERS["answer"](question=question, documents=pages)["answer"] == right
-
-
-def test_multi_hop_steps_are_answered_one_by_one(world):
-    "Each step of a gold decomposition, its slots filled with what was found before."
-    from treekit.core.prompts import Prompt
-    from treekit.core.output_parsers import FINAL
-    from treekit.models.simulated.ability import PERFECT
-    from treekit.models.simulated.client import SimulatedClient
-
-    chat, prompt, right, questions = (
-        SimulatedClient(PERFECT),
-        Prompt("test.answer", "answer", "$documents\n$question", FINAL),
-        0,
-        [],
-    )
-    for kind in ("bridge", "compositional"):
-        questions += world.questions(kind, 20)
-    for q in questions:
-        found = []
-        for step in q.decomposition:
-            asked = resolve_particles(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
-            [reply] = asyncio.run(chat.complete(prompt(question=asked, documents=q.paragraphs)))
-            found.append(prompt.read(reply.text).value["answer"])
-        right += found[-1] in q.answers
-    assert right >= 0.85 * len(questions)  # a bare name in the middle may be that of two
 
 
 def test_who_asks_in_english_is_answered_in_english():
@@ -399,14 +289,6 @@ def test_korean_answers_in_longer_texts():
     )
     assert 0 < f1("노르드비크 항구", "노르드비크") < 1 and f1("BMW i5", "BMW i5") == 1
     assert list_scores("〈푸른 섬〉, 늦은 연과 황금 탑", [["푸른 섬"], ["늦은 연"], ["황금 탑"]])["f1"] == 1
-
-
-def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
-    from treekit.scoring.short import em
-
-    for q in world.questions("single", 80):
-        for a in q.answers:
-            assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)
 
 
 # ---------------------------------------------------------------- figures

@@ -8,7 +8,7 @@ import pytest
 
 from treekit.figures.cells import read_scores
 from treekit.figures.legibility import drawn_texts, text_faults
-from treekit.figures.plots import COLUMN, FAILED_MARK, PAGE, dot_plot, figure_check, save_figure
+from treekit.figures.plots import COLUMN, PAGE, dot_plot, figure_check, save_figure
 from treekit.figures.style import model_marker
 
 matplotlib.use("Agg")
@@ -93,17 +93,6 @@ def test_three_models_in_one_folder_stay_readable(width):
     heights = [float(line.get_ydata()[0]) for line in filled]
     assert len(set(heights)) == len(heights) and min(b - a for a, b in zip(sorted(heights), sorted(heights)[1:])) > 0.04
     plt.close(fig)
-
-
-def test_a_value_of_failed_questions_is_a_cross():
-    table = comparison(FIGURES / "searchr/table9.csv")
-    ran = table.reproduced.notna()
-    assert FAILED_MARK not in dot_plot(table, width=PAGE).notes
-    fig = dot_plot(table.assign(reason=table.reason.where(~ran, "150 of 200 questions failed")), width=PAGE)
-    assert FAILED_MARK in fig.notes
-    marks = [line.get_marker() for ax in fig.axes for line in ax.lines if line.get_marker() not in ("", "None")]
-    assert marks.count("x") == ran.sum()
-    plt.close("all")
 
 
 def test_the_title_states_what_is_significant_only():

@@ -90,28 +90,11 @@ def test_what_is_refused_is_not_tried_again_and_shows_no_key(server, status, adv
     assert KEY not in str(failed.value) and "9876543210" not in str(failed.value) and failed.value.__cause__ is None
 
 
-def test_two_megabytes(server):
-    server.script(faults=[dict(kind="huge")])
-    assert len(run(client(server))[0].text) > 2_000_000
-
-
-def test_cut_off_is_an_answer_that_says_so(server):
-    server.script(faults=[dict(kind="length")])
-    assert run(client(server))[0].finish == "length"
-
-
 @pytest.mark.parametrize("way", ["field", "tags"])
 def test_thinking_is_kept_apart(server, way):
     server.script(thinking="Lyon, surely.", thinking_as=way, rules=[["Lyon", "FINAL: Lyon"]])
     (completion,) = run(client(server))
     assert (completion.text, completion.thinking) == ("FINAL: Lyon", "Lyon, surely.")
-
-
-def test_only_thinking_is_no_answer(server):
-    server.script(rules=[["Lyon", "<think>Lyon is"]], faults=[dict(kind="length", times=9)])
-    with pytest.raises(CallFailed) as failed:
-        run(client(server))
-    assert failed.value.kind == "empty" and "max_tokens" in failed.value.what_to_do and server.count == 1
 
 
 def test_usage_is_reported_or_estimated(server):
@@ -141,12 +124,6 @@ def test_samples_with_and_without_n(server):
     assert server.most_at_once == 5 and sum(c.tokens_in for c in completions) == 5
 
 
-def test_an_empty_sample_among_others_is_asked_again(server):
-    server.script(reply="scripted:second_is_empty_at_first")
-    completions = run(client(server), asked(question="Where?", n=3))
-    assert [bool(c.text) for c in completions] == [True] * 3 and server.count == 2
-
-
 def test_logprobs(server):
     (completion,) = run(client(server), Request((dict(role="user", content="Where?"),), logprobs=True))
     assert len(completion.logprobs) == len(completion.text.split()) and completion.logprobs[0][1] == -0.5
@@ -169,28 +146,6 @@ def test_the_limit_is_never_exceeded_and_the_longest_chain_goes_first(server):
     assert order == sorted(range(1, 40), key=lambda i: (-(i % 5), i))
 
 
-def test_a_cancelled_call_frees_its_place(server):
-    server.script(faults=[dict(kind="hang", times=2)])
-    chat = client(server, concurrency=2)
-
-    async def main():
-        stuck = [asyncio.ensure_future(chat.complete(asked(question=f"{i}?"))) for i in range(4)]
-        await asyncio.sleep(0.3)
-        for task in stuck:
-            task.cancel()
-        await asyncio.gather(*stuck, return_exceptions=True)
-        return await asyncio.gather(*(chat.complete(asked(question=f"{i}?")) for i in range(4)))
-
-    assert len(asyncio.run(main())) == 4
-
-
-def test_one_client_serves_one_event_loop_after_another(server):
-    chat = client(server)
-    for _ in range(3):
-        asyncio.run(chat.complete(asked(question="Where?")))  # left open: the loop just ends
-    assert server.count == 3
-
-
 def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
     with pytest.raises(CallFailed) as failed:
         run(OpenAIClient("m", "http://127.0.0.1:9/v1", retries=1, pause=0.01))
@@ -206,14 +161,6 @@ def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
     monkeypatch.setenv("SOME_KEY", KEY)
     chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=server.url, api_key_env="SOME_KEY"))
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
-
-
-@pytest.mark.parametrize(
-    "address", ["http://1.2.3.999/v1", "http://☃.invalid/v1", "http://[::1/v1", "http://gpu:99999/v1"]
-)
-def test_an_address_that_none_can_have_is_one_line(address):
-    with pytest.raises(UsageError, match="the endpoint should be a URL such as"):
-        OpenAIClient("m", address, KEY)
 
 
 def test_only_the_profiles_own_key_is_sent(server, monkeypatch):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from classes import RIGHT, WALL, cell, course, needs_wall, notebook, source
+from classes import RIGHT, WALL, cell, course, needs_wall, source
 from test_course_material import WRONG
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
-from treekit.classroom.formats import cell_source, marks, read_notebook, solution_texts, stripped
+from treekit.classroom.formats import marks, read_notebook, solution_texts
 from treekit.classroom.grading import graded
-from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points, nbgrader_points
+from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points
 from treekit.classroom.release import made_for
 from treekit.classroom.sandbox import Limits
 from treekit.config import UsageError
@@ -40,31 +40,6 @@ def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
     assert hidden_test_points(dict(f=f), 3.0, calls) == 1.5
 
 
-def test_a_function_that_never_ends_has_a_limit_for_all_calls():
-    calls = json.dumps([dict(fn="f", args=[n], value=n, criterion=f"{n}", weight=1, tolerance=0) for n in range(50)])
-    called = []
-
-    def f(n):
-        called.append(n)
-        while n:
-            pass
-        return n
-
-    assert hidden_test_points(dict(f=f), 5.0, calls, 0.1, 0.3) == 0.1 and len(called) < 50
-
-
-def test_an_export_has_no_call_without_an_expected_value(tmp_path):
-    c = course(tmp_path)
-    paths = export_nbgrader(c, A, tmp_path / "nbgrader")
-    nb = read_notebook(paths[-1])
-    text = "\n".join(map(cell_source, nb["cells"]))
-    assert "test_draws" not in text and text.count("hidden_test_points(globals()") == 2
-    assert all(p.stat().st_mode & 0o077 == 0 for p in paths)
-    released = json.dumps(stripped(nb))
-    assert "zebra" not in released and "harvest_table" not in released and "hidden_test_points" not in released
-    assert [m["points"] for k in nb["cells"] if (m := marks(k)).get("grade")] == [3, 2, 1]
-
-
 def test_an_export_whose_points_would_differ_is_refused(tmp_path):
     "A later cell defines the function again: nbgrader's tests run before it, the kit's after it."
     nb = source()
@@ -73,49 +48,6 @@ def test_an_export_whose_points_would_differ_is_refused(tmp_path):
     with pytest.raises(UsageError, match="nbgrader would give"):
         export_nbgrader(c, A, tmp_path / "nbgrader")
     assert not (tmp_path / "nbgrader").exists()
-
-
-def test_the_keys_of_an_argument_keep_their_order(tmp_path):
-    "A solution that forgets to sort had all points from nbgrader, whose arguments were sorted."
-    nb = notebook(
-        cell(
-            'def f(x):\n    "Names in order: list."\n    ### BEGIN SOLUTION\n    return sorted(x)\n    ### END SOLUTION',
-            grade_id="f",
-            solution=True,
-        ),
-        cell(
-            "### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, dict(b=1, a=2), criterion='a')\n"
-            "### END HIDDEN TESTS\nassert f({}) == []",
-            grade_id="f-tests",
-            grade=True,
-            locked=True,
-            points=1,
-        ),
-    )
-    made = read_notebook(export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")[-1])
-    assert nbgrader_points(made, {"f": "def f(x): return sorted(x)"}, tmp_path) == {"f-tests": 1.0}
-    assert nbgrader_points(made, {"f": "def f(x): return list(x)"}, tmp_path) == {"f-tests": 0.0}
-
-
-def test_a_solution_that_loses_points_is_refused(tmp_path):
-    nb = notebook(
-        cell(
-            'n = 0\ndef f(x):\n    "x and a number."\n    ### BEGIN SOLUTION\n    global n\n    n += 1\n'
-            "    return [x, n]\n    ### END SOLUTION",
-            grade_id="f",
-            solution=True,
-        ),
-        cell(
-            "### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, 1, criterion='a')\n"
-            "### END HIDDEN TESTS\nassert f(0)",
-            grade_id="f-tests",
-            grade=True,
-            locked=True,
-            points=1,
-        ),
-    )
-    with pytest.raises(UsageError, match="loses points: f-tests|nbgrader would give"):
-        export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")
 
 
 def nbgrader(folder, *words):

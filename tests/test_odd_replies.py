@@ -1,11 +1,10 @@
 "Replies with odd fields: they are normalised before they are stored, so that a replay and a rerun can read them."
 
-import asyncio, json, sqlite3
+import asyncio, json
 
 import pytest
 
-from treekit.core.prompts import Completion
-from treekit.store.run_store import Store, canonical_request, keys
+from treekit.store.run_store import Store
 from workers import asked, chat
 
 CHOICE = dict(index=0, message=dict(role="assistant", content="Lyon"), finish_reason="stop")
@@ -75,29 +74,3 @@ def test_an_odd_reply_is_paid_once_and_can_be_read_again(server, tmp_path, name)
     with Store.replay(packed) as tape:
         [[replayed]] = [list(tape.calls([k for (k,) in tape.query("SELECT key FROM calls")]).values())]
     assert replayed == first
-
-
-OLD = dict(
-    finish=['"finish":1', '"finish":true', '"finish":{}'],
-    token=['"logprobs":[[null,-0.5]]'],
-    model=['"model":"m\\ud800"', '"model":{}'],
-)
-
-
-@pytest.mark.parametrize("field", [f for fields in OLD.values() for f in fields])
-def test_an_odd_reply_in_an_older_store_is_read_by_the_same_rule(tmp_path, field):
-    "A store that an earlier version wrote isn't damaged by such a reply."
-    path, request = tmp_path / "s.sqlite", asked(question="Where?")
-    [key], sent = keys(request, "m", "http://a"), canonical_request(request, "m", "http://a", None)
-    with Store(path) as store:
-        store.put_calls({key: Completion("Lyon")}, sent, "m", "http://a", {}, [0.0])
-    with sqlite3.connect(path) as db:
-        db.execute("UPDATE calls SET completion = ?", ('{"text":"Lyon",%s}' % field,))
-    db.close()
-    with Store(path) as store:
-        [found] = store.calls([key]).values()
-        assert found.text == "Lyon" and isinstance(found.finish, str) and isinstance(found.model, str)
-        assert all(isinstance(s, str) for s in store.served("m", "http://a"))
-        packed = store.pack(tmp_path / "tape.treekit")
-    with Store.replay(packed) as tape:
-        assert tape.calls([key]) == {key: found}

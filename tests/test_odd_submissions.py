@@ -174,15 +174,6 @@ def test_what_a_reply_can_carry_is_one_word_of_a_short_list(class_of_three):
             assert "," not in k["why"] and (k["why"] in ERROR_NAMES or k["why"] == "an error of your own"), k
 
 
-def test_a_cells_error_says_its_kind_and_line(class_of_three):
-    cells = ["x = 1\ny = 2\nprint(nothing)", "def f(:", "def g():\n    return 1 / 0\n\ng()"]
-    hand_in(class_of_three, "ada", extra=cells, **RIGHT)
-    errors = grade(class_of_three)["ada"]["errors"]
-    assert list(errors.values()) == ["NameError (line 3)", "SyntaxError (line 1)", "ZeroDivisionError (line 4)"]
-    [page] = write_feedback(class_of_three, A, "Counting")
-    assert "NameError (line 3)" in page.read_text()
-
-
 def test_other_users_read_neither_submissions_nor_feedback(class_of_three):
     c = class_of_three
     hand_in(c, "ada")
@@ -191,16 +182,3 @@ def test_other_users_read_neither_submissions_nor_feedback(class_of_three):
     for top in ("submitted", "feedback", "private"):
         assert (c.folder / top).stat().st_mode & 0o077 == 0, top
     assert page.stat().st_mode & 0o077 == 0 and (c.attempts(A, "ada")[0] / f"{A}.ipynb").stat().st_mode & 0o077 == 0
-
-
-@pytest.mark.parametrize("said", ["three", "-5", "nan", "inf", "1,5"])
-def test_points_that_are_none_are_refused_in_a_line(class_of_three, said):
-    from treekit.classroom.feedback import points_by_hand
-
-    path = class_of_three.private("by_hand", f"{A}.csv")
-    path.parent.mkdir()
-    path.write_text(f'student,exercise,points,remark\nada,text,"{said}",\n')
-    with pytest.raises(UsageError, match=f"9_counting.csv.*ada.*text.*{said}"):
-        points_by_hand(class_of_three, A)
-    path.write_text("student,exercise,points,remark\nada,text,0.5,good\n")
-    assert points_by_hand(class_of_three, A) == {("ada", "text"): (0.5, "good")}

@@ -8,9 +8,8 @@ from click.testing import CliRunner
 from tutorials import install
 
 from treekit.cli.main import main
-from treekit.config import UsageError
 from treekit.papers import plugin
-from treekit.papers.plugin import GROUP, Paper, broken_papers, broken_references, check_descriptor, discover, papers
+from treekit.papers.plugin import Paper, broken_papers, broken_references, check_descriptor, discover, papers
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -66,20 +65,6 @@ def test_a_name_in_code_is_seen_and_a_citation_is_not():
     assert lines_with_names("from .papers.toq import method\nsummarise = SearchR1()  # RDR2\n") == [
         "from .papers.toq import method"
     ]
-
-
-def test_data_of_papers_lies_in_their_folders():
-    "No file beside `data/papers` has a paper's name, but what was measured or trained for one."
-    names = {p.name for p in papers()}
-    made = {"models", "measured"}  # trained weights and measurements of the kit's own
-    assert [p for p in (ROOT / "data").iterdir() if NAMES.search(p.name)] == []
-    assert (
-        {p.name for p in (ROOT / "data" / "papers").iterdir() if p.is_dir()}
-        == {p.name for p in discover().values()}
-        >= names
-    )
-    for folder in (p for p in (ROOT / "data").iterdir() if p.is_dir() and p.name not in made | {"papers"}):
-        assert [p.name for p in folder.rglob("*") if NAMES.search(p.name)] == [], folder
 
 
 def test_the_printed_numbers_are_the_ones_that_were_given():
@@ -166,44 +151,6 @@ def test_a_broken_plugin_is_one_line_and_harms_nobody(registered, tmp_path, monk
     assert found.exit_code == 0 and all(rows[f"paper {name}"]["works"] is None for name in lines)
     assert all("\n" not in r["found"] for r in rows.values())
     assert CliRunner().invoke(main, ["list", "toq"]).exit_code == 0
-
-
-def test_references_that_fail_are_named_by_the_doctor_and_leave_prompts_and_methods_whole(
-    registered, tmp_path, monkeypatch
-):
-    from treekit.experiments.prompts import known_prompts
-    from treekit.papers.registry import find, method
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    registered(
-        Point(
-            "half",
-            Paper(
-                "half",
-                "Half",
-                inventory(tmp_path / "half"),
-                methods={"no.such:METHODS": ("Half", "Vanilla")},
-                prompts=("no.such:PROMPTS",),
-            ),
-        )
-    )
-    known_prompts.cache_clear()
-    assert (
-        "toq.query.en" in known_prompts() and find("half-vanilla").reference == "no.such:METHODS" and method("vanilla")
-    )
-    found = CliRunner().invoke(main, ["doctor", "half"])
-    assert found.exit_code == 2 and found.stdout.count("no.such:") == 2
-    known_prompts.cache_clear()
-
-
-def test_an_installation_without_registered_papers_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(plugin, "registered_papers", lambda: [])
-    plugin._discovered.cache_clear()
-    with pytest.raises(UsageError, match="make install"):
-        discover()
-    assert "arise" in plugin.unregistered()
-    monkeypatch.undo()
-    plugin._discovered.cache_clear()
 
 
 def test_a_descriptor_is_checked():
@@ -302,7 +249,3 @@ def test_a_skeleton_passes_its_own_test(tmp_path):
     ]
     done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
-
-
-def test_the_group_has_the_name_that_the_documentation_says():
-    assert GROUP == "treekit.papers"

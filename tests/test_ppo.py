@@ -1,14 +1,12 @@
 "The reward model and PPO at the pinned versions of torch, transformers and peft. Each training here takes a second or less."
 
-import copy, json, math, sys
-from dataclasses import asdict, dataclass, replace
+import json, math
+from dataclasses import replace
 
 import pytest
 
-from fakes import FakeShelf
 from treekit.config import UsageError
 from treekit.training.sft import (
-    Diverged,
     TrainingExample,
     Recipe,
     adapted,
@@ -28,7 +26,6 @@ from treekit.training.ppo import (
     frozen,
     gae,
     with_value_head,
-    minibatch,
     load_headed,
     without_head,
     ppo,
@@ -44,7 +41,7 @@ from treekit.training.ppo import (
 )
 
 torch = pytest.importorskip("torch")
-from trainings import PowerCut, cut_off, killed, same, weights
+from trainings import PowerCut, cut_off, same, weights
 
 torch.set_num_threads(1)
 
@@ -118,21 +115,6 @@ def test_a_step_of_each_stage_with_lora(tmp_path):
     assert generate(back, tokenizer, texts[0][:4], 6) == generate(policy, TOKENIZER, texts[0][:4], 6)
 
 
-def test_a_step_with_all_weights_changes_all_of_them():
-    start = weights(llama())
-    policy, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=1, rollouts=12))
-    assert len(log) == 1 and not any(torch.equal(p, start[k]) for k, p in weights(without_head(policy)).items())
-
-
-def test_a_whole_model_is_trained_in_a_half_precision_too():
-    "The head stays in single precision."
-    model = llama().to(torch.bfloat16)
-    policy, log = ppo(
-        model, TOKENIZER, PROMPTS, long, PPO(lr=1e-2, rollouts=8, batch=8, passes=2, epochs=1, max_new=6, micro=1)
-    )
-    assert policy.head.weight.dtype == torch.float32 and all(math.isfinite(v) for row in log for v in row.values())
-
-
 # ---- the reward model ----
 
 
@@ -153,24 +135,6 @@ def test_the_rewards_loss_is_the_mean_square():
     assert scores(model, TOKENIZER, [r.prompt for r in RATED], [r.target for r in RATED], batch=5) == pytest.approx(
         alone, abs=1e-5
     )
-
-
-@pytest.mark.parametrize("method", ["full", "lora"])
-def test_a_reward_model_learns_and_stays_frozen(method):
-    judge, log = train_reward(llama(), TOKENIZER, RATED, Recipe(method, lr=1e-2, epochs=10, batch=6), held_out=RATED)
-    assert log[-1]["mse"] < 0.02 < log[-1]["baseline"] and log[-1]["correlation"] > 0.95
-    reward, before = frozen(judge, TOKENIZER), weights(judge)
-    ppo(llama(), TOKENIZER, PROMPTS, reward, SMALL)
-    assert same(weights(judge), before) and not trainable(judge)
-
-
-def test_a_reward_model_resumes(tmp_path):
-    recipe = Recipe("full", lr=1e-2, epochs=3, batch=6, save_every=4)
-    whole, log = train_reward(llama(), TOKENIZER, RATED, recipe, tmp_path)
-    again, found = train_reward(llama(1), TOKENIZER, RATED, recipe, tmp_path)
-    assert found == log and same(weights(whole), weights(again))
-    with pytest.raises(UsageError, match="another training"):
-        train_reward(llama(), TOKENIZER, [replace(r, score=0.5) for r in RATED], recipe, tmp_path)
 
 
 # ---- sampling ----
@@ -203,27 +167,6 @@ def test_samples_follow_the_distribution_and_not_their_neighbours():
         / 500
     )
     assert (drawn - p).abs().max() < 0.005  # even numbers give even shares
-
-
-def test_a_reply_ends_with_the_end_of_the_text():
-    model = llama()
-    train(model, encode(TOKENIZER, EXAMPLES), Recipe("full", lr=1e-2, epochs=12, batch=6))
-    episodes = sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0)
-    ended = [e for e in episodes if e.ended]
-    assert len(ended) > 6
-    assert all(
-        e.tokens[-1] == TOKENIZER.eos_token_id and TOKENIZER.eos_token_id not in e.tokens[:-1] and "</s>" not in e.reply
-        for e in ended
-    )
-    assert [e.id for e in episodes] == [i for i, _ in PROMPTS]
-    assert all(e.tokens[: e.start] == TOKENIZER(p).input_ids for e, (_, p) in zip(episodes, PROMPTS))
-    assert (
-        sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0)
-        == episodes
-        != sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 1)
-    )
-    cut = sample(model, TOKENIZER, PROMPTS, PPO(max_new=1), 0)
-    assert all(len(e.mask) == 1 for e in cut) and not all(e.ended for e in cut)
 
 
 # ---- probabilities, reference, ratio ----
@@ -278,24 +221,6 @@ def test_the_reference_is_where_it_started():
         assert same(weights(model), moved) and not torch.equal(logprobs(model, episodes), start)
         with model.disable_adapter():
             assert torch.equal(logprobs(model, episodes), start) != made_by_sft
-
-
-def test_the_reference_does_not_change():
-    "After an update, the KL is measured from the weights of the start."
-    start, kept = llama(), []
-
-    def watch(model, tokenizer, prompts, recipe, seed):
-        kept.append(
-            (
-                episodes := sample(model, tokenizer, prompts, recipe, seed),
-                (logprobs(model, episodes) - logprobs(fresh, episodes)).sum().item() / len(episodes),
-            )
-        )
-        return episodes
-
-    fresh = with_value_head(llama(), SMALL)
-    _, log = ppo(start, TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3), rollout=watch)
-    assert [row["kl"] for row in log] == pytest.approx([k for _, k in kept], abs=1e-4) and len(log) == 4
 
 
 # ---- the objective ----
@@ -394,73 +319,9 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
         )
 
 
-def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
-    import treekit.training.ppo as module
-
-    last, real = [], gae
-    monkeypatch.setattr(
-        module, "gae", lambda rewards, *rest: (last.append(rewards[-1].item()), real(rewards, *rest))[1]
-    )
-    episodes = []
-    ppo(
-        llama(),
-        TOKENIZER,
-        PROMPTS,
-        lambda p, r: [0.5] * len(r),
-        replace(SMALL, epochs=1, rollouts=12, max_new=3, unfinished=0.75),
-        rollout=lambda *a: (
-            episodes.extend(sample(*a)) or [replace(e, ended=n % 2 == 0) for n, e in enumerate(episodes)]
-        ),
-    )
-    assert last == [0.5, -0.25] * 6
-
-
-def test_micro_batches_add_up():
-    one, two = (
-        ppo(
-            llama(),
-            TOKENIZER,
-            PROMPTS,
-            long,
-            replace(SMALL, lr=1e-3, rollouts=12, epochs=1, passes=1, batch=12, micro=micro),
-        )[0]
-        for micro in (0, 5)
-    )
-    assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
-
-
-@pytest.mark.long
-def test_the_price_follows_its_target():
-    _, far = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-2, epochs=6, target_kl=1e-4, kl=0.1))
-    _, near = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6, target_kl=1e4, kl=0.1))
-    _, fixed = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3, kl=0.1))
-    assert far[-1]["beta"] > 0.1 > near[-1]["beta"]
-    assert near[2]["beta"] == pytest.approx(0.1 * 0.98**2)
-    assert {row["beta"] for row in fixed} == {0.1}
-
-
 def test_it_learns():
     found = rehearsal(10)
     assert found[-1] > found[0] + 0.3
-
-
-@pytest.mark.slow
-def test_it_learns_by_lora():
-    "From a model that knows the words: an adapter of its decoder can then choose among them."
-    model = llama()
-    train(
-        model,
-        encode(TOKENIZER, [TrainingExample(i, p, f" {w}") for i, p in PROMPTS for w in [*WORDS, *[p.split()[0]] * 6]]),
-        Recipe("full", lr=1e-2, epochs=15, batch=26),
-    )
-    _, log = ppo(
-        model,
-        TOKENIZER,
-        PROMPTS,
-        lambda p, r: [float("dam" in x) for x in r],
-        PPO(lr=1e-2, rollouts=24, batch=12, epochs=12, max_new=6, kl=0.02),
-    )
-    assert log[-1]["reward"] > log[0]["reward"] + 0.3 and log[-1]["kl"] > 0.1
 
 
 # ---- cut off, broken, mismatched ----
@@ -479,90 +340,6 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
     assert found == log and same(weights(whole), weights(again))
     third, found = ppo(llama(), TOKENIZER, PROMPTS, None, recipe, tmp_path)  # all done: nothing is sampled
     assert found == log and same(weights(whole), weights(third))
-
-
-@pytest.mark.slow
-def test_killed_and_started_again(tmp_path):
-    slow = "lambda p, r: (time.sleep(.2), long(p, r))[1]"
-    killed(
-        "test_ppo", f"ppo(llama(), TOKENIZER, PROMPTS, {slow}, replace(SMALL, epochs=6), {str(tmp_path)!r})", tmp_path
-    )
-    assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 9
-    resumed, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6), tmp_path)
-    whole, due = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6))
-    assert log == due and same(weights(resumed), weights(whole))
-
-
-def test_what_is_no_number_stops_it(tmp_path):
-    asked = []
-
-    def sick(prompts, replies):
-        asked.append(prompts)
-        return [float("nan") if len(asked) == 3 and n == 2 else 0.5 for n in range(len(replies))]
-
-    with pytest.raises(Diverged, match=r"update 3: the reward of p\d+ is no number; the batch was (p\d+, )+p\d+") as e:
-        ppo(llama(), TOKENIZER, PROMPTS, sick, replace(SMALL, epochs=4), tmp_path)
-    # the sound one stays
-    assert asked[2][2][0] in str(e.value)
-    assert all(i in str(e.value) for i, _ in asked[2])
-    assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 2
-    broken = llama()
-    with torch.no_grad():
-        broken.model.norm.weight[3] = float("nan")
-    with pytest.raises(
-        Diverged, match=r"update 1, minibatch 1: the loss is nan; the batch was (p\d+, ){3}p\d+: .*lower lr"
-    ):
-        ppo(broken, TOKENIZER, PROMPTS, long, SMALL)
-    with pytest.raises(Diverged, match=r"step 1: the loss is nan; the batch was"):
-        train_reward(copy.deepcopy(broken), TOKENIZER, RATED, Recipe("full", batch=4))
-    with pytest.raises(UsageError, match="'p1' has the score inf"):
-        train_reward(llama(), TOKENIZER, [RATED[0], replace(RATED[1], score=math.inf)], Recipe("full"))
-
-
-def test_a_checkpoint_that_does_not_fit(tmp_path):
-    ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
-    saved = load_checkpoint(tmp_path / "checkpoint.pt")
-    with pytest.raises(UsageError, match="another training"):
-        ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epsilon=0.1), tmp_path)
-    # from another SFT model
-    with pytest.raises(UsageError, match="another training"):
-        ppo(llama(1), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
-    saved["weights"]["head.weight"] = torch.zeros(1, 48)
-    torch.save(saved, tmp_path / "checkpoint.pt")
-    with pytest.raises(UsageError, match=r"head.weight is \(1, 48\) there and \(1, 32\) here"):
-        ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
-    save_headed(with_value_head(llama(), SMALL), TOKENIZER, tmp_path / "judge")
-    torch.save(dict(weight=torch.zeros(1, 48), bias=torch.zeros(1)), tmp_path / "judge" / "head.pt")
-    with pytest.raises(
-        UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"
-    ):
-        load_headed(tmp_path / "judge")
-    with pytest.raises(UsageError, match="no head.pt in 'nowhere'"):
-        load_headed(tmp_path / "nowhere")
-
-
-def test_bad_input_has_its_line(monkeypatch):
-    with pytest.raises(UsageError, match="no prompt is left"):
-        ppo(llama(), TOKENIZER, [], long, SMALL)
-    with pytest.raises(UsageError, match="'x' has 0 tokens"):
-        ppo(llama(), TOKENIZER, [("x", "")], long, SMALL)
-    with pytest.raises(UsageError, match="'y' has .* tokens: it should have between one and max_tokens - max_new = 14"):
-        ppo(llama(), TOKENIZER, [("y", "dam " * 30)], long, replace(SMALL, max_tokens=20))
-    with pytest.raises(UsageError, match="gave 1 scores for 8 replies"):
-        ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [1.0], SMALL)
-    with pytest.raises(UsageError, match="epsilon should be above zero, not 0"):
-        PPO(epsilon=0)
-    with pytest.raises(UsageError, match="kl should be zero or more"):
-        PPO(kl=-1)
-    with pytest.raises(UsageError, match="nothing to train on"):
-        train_reward(llama(), TOKENIZER, [], Recipe("full"))
-    monkeypatch.setitem(sys.modules, "peft", None)
-    for training in (
-        lambda: ppo(llama(), TOKENIZER, PROMPTS, long, PPO()),
-        lambda: train_reward(llama(), TOKENIZER, RATED, Recipe()),
-    ):
-        with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit-rag\[train\]'"):
-            training()
 
 
 # ---- Search-R1 ----
@@ -627,72 +404,3 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
     assert "<search>dam</s></search>\n\n<information>" in second
     assert "so</s>\nThat was no action." in second
     assert "I can't search any more." in second
-
-
-def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
-    import treekit.training.search_r1 as module
-
-    continued, _ = spoken([("<search>dam</search>", 0), ("<answer>a</answer>", 0)], [("<answer>b</answer>", 0)])
-    monkeypatch.setattr(module, "continued", continued)
-    one, two = module.searching(lambda queries: ["tower " * 50], most=5)(llama(), TOKENIZER, PROMPTS[:2], SMALL, 0)
-    assert (
-        TOKENIZER.decode(one.tokens).count("tower") < 6 and 0 not in two.mask and (one.reply, two.reply) == ("a", "b")
-    )
-
-
-def test_search_r1s_rate_rises_and_stays_and_its_entropy_earns(tmp_path):
-    from treekit.training.search_r1 import SearchR1PPO
-    from treekit.training.sft import Trainer
-
-    def rates(recipe):
-        course = Trainer(llama(), recipe, 1000, "key")
-        for course.done in (0, 141, 284, 285, 600, 999):
-            yield course.lr
-
-    assert list(rates(SearchR1PPO())) == pytest.approx([1e-6 / 285, 1e-6 * 142 / 285, 1e-6, 1e-6, 1e-6, 1e-6])
-    assert list(rates(PPO("full", lr=1e-6, warmup=0.285)))[-1] < 2e-9  # the others fall
-    # the bonus is in the loss: its gradient makes the policy flatter
-    episodes = sample(llama(), TOKENIZER, PROMPTS[:3], SMALL, 0)
-
-    def loss(entropy):
-        model = with_value_head(llama(), SMALL)
-        old = [[x.detach() for x in seen(model, [e])[:2]] for e in episodes]
-        given = [torch.zeros(len(e.own)) for e in episodes]
-
-        @dataclass(frozen=True)
-        class Own(PPO):
-            entropy: float = 0.0
-
-        recipe = Own(**asdict(SMALL), entropy=entropy)
-        total, *_ = minibatch(model, episodes, [0, 1, 2], old, given, [v for _, v in old], recipe)
-        return total, sum(p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None)
-
-    (plain, flat), (with_bonus, pulled) = loss(0.0), loss(0.5)
-    assert with_bonus < plain - 0.5 and pulled > flat
-
-
-def test_a_step_of_search_r1(tmp_path):
-    "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
-    from treekit.core.types import Question
-    from treekit.training.search_r1 import SearchR1PPO, train_search_r1
-
-    save_model(llama(), TOKENIZER, tmp_path / "base")
-    questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]
-    quick = dict(method="lora", rollouts=7, batch=4, max_new=6, turns=1, epochs=1, lr=1e-2)
-    log = train_search_r1(questions, FakeShelf(), tmp_path / "out", str(tmp_path / "base"), **quick)
-    assert len(log) == 1 and log[0]["kl"] == 0 and log[0]["reward"] == 0 and log[0]["length"] > 2
-    assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
-    assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
-    r = SearchR1PPO()
-    assert (r.rollouts, r.unfinished, r.warmup, r.falls, r.value_epsilon, r.entropy) == (
-        512,
-        0,
-        0.285,
-        False,
-        0.5,
-        0.001,
-    )
-    with pytest.raises(UsageError, match="'q1' has no gold answer"):
-        train_search_r1(
-            [questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base")
-        )

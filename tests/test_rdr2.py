@@ -6,22 +6,19 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from sample_questions import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import LazyRetriever, load, load_documents
+from treekit.experiments.resources import LazyRetriever
 from treekit.corpora.documents import build_tree, add_introduction
-from treekit.core.prompts import CallFailed, Completion
+from treekit.core.prompts import Completion
 from treekit.llm.openai_client import OpenAIClient
-from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
+from treekit.papers.rdr2.baselines import ASC, FLARE, Served
 from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
-from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CODE, RDR2, TOP_K, grouped
-from treekit.papers.rdr2.public_code import CODE, RULES
-from treekit.papers.rdr2.readers import READ, Reader
-from treekit.figures.verdicts import published
+from treekit.papers.rdr2.method import ABLATIONS, METHODS, PUBLIC_CODE, RDR2, grouped
+from treekit.papers.rdr2.public_code import RULES
+from treekit.papers.rdr2.readers import Reader
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.rdr2.training import ROUTER, SETTINGS
 from treekit.papers.rdr2.router import (
     COUNTED,
     CURATED,
@@ -38,7 +35,6 @@ from treekit.papers.rdr2.router import (
 )
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import CachedClient
 from treekit.corpora.tree_store import build
 
 
@@ -245,29 +241,6 @@ def test_the_case_study_in_its_order():
     assert [n.data["lit"] for n in routings(together)] == [[18, 20], [2]]
 
 
-def test_the_case_in_the_other_format_and_by_another_model():
-    "The router is another model than the reader, and is asked for the routing alone."
-
-    def enclosed(document):
-        return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
-
-    reader, router = Router(None), Router(enclosed)
-    context = Context(
-        reader,
-        Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
-        documents=Documents([the_park()]),
-        router=router,
-    )
-    p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), context))
-    assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
-    assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
-    assert (
-        "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template
-        and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
-    )
-    assert RDR2().format == SETTINGS[ROUTER].format == "tag"  # App. A.2, as C.2, Table 12 and the public code write it
-
-
 # --- Algorithm 1, against another way to say it
 
 
@@ -310,31 +283,6 @@ def test_algorithm_1_lights_what_it_says(seed):
     assert shown == sorted({*tree.headings, *rst.visible})
 
 
-def test_no_nodes_and_the_root_light_nothing():
-    tree = the_park()
-    assert reveal_nodes(tree, []).visible == reveal_nodes(tree, [0]).visible == ()
-    assert [unfold(tree, h).visible for h in (4, 41)] == [(), (42, 43, 44, 45)]
-
-
-def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace():
-    class Thinker(Router):
-        def reply(self, request, sample):
-            thought = "The second paragraph, perhaps." if request.prompt.task == "route" else ""
-            return replace(super().reply(request, sample), tokens_in=1, tokens_out=1, thinking=thought)
-
-    p = ask(
-        RDR2(),
-        Thinker(lambda d: "[ANSWER] 2"),
-        [TITAN],
-        Passage("1", TITAN.title, "Titan is a coaster of steel in Arlington"),
-        Passage("2", "Elsewhere", "Nobody knows this page."),
-    )
-    assert [n.data["thinking"] for n in routings(p)] == [["The second paragraph, perhaps."]]
-    assert p.trace.nodes[0].notes == ["in no known document, and so read as retrieved: 1 of 2 passages"] and counts(
-        p
-    ) == dict(plain=1)
-
-
 # --- a subtree that is too long
 
 
@@ -359,80 +307,6 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
         assert must & {*tree.headings, *whole.visible} <= set(shown)
         if longest is None or longest >= len(whole.text):
             assert rst is whole
-
-
-@pytest.mark.long
-def test_a_page_of_twenty_thousand_headings_is_routed():
-    parishes = build_tree(
-        "Register",
-        [
-            r
-            for i in range(20000)
-            for r in (
-                (1 + i % 3, "structure", f"Parish {i}"),
-                (2 + i % 3, "content", f"Parish number {i} has a mill of {1000 + i}, built of stone."),
-            )
-        ],
-        "r",
-    )
-    says = "[ANSWER] 20000: Parish number 9999 has a mill\n[EXPAND] 39999: ==Parish 19999=="
-    chunk, router = (
-        Passage("r#1", "Register", "Parish number 9999 has a mill of 10999, built of stone."),
-        Router(lambda d: says),
-    )
-    p = ask(RDR2(), router, [parishes], chunk)
-    [view], [seen] = routings(p), router.seen
-    assert 59_000 < len(seen) <= 60_000 and "20000: Parish number 9999" in seen and "39999:" not in seen
-    assert (view.data["answers"], counts(p)) == (
-        [20000],
-        dict(shortened=1, hidden=1),
-    ) and "farther off were left out" in view.notes[0]
-    whole = ask(RDR2(longest=None), router, [parishes], chunk)
-    assert [v.data["heading"] for v in routings(whole)] == [None, 39999]
-    assert not any(v.notes for v in routings(whole))
-    assert "shortened" not in counts(whole)
-
-
-def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
-    tree = build_tree(
-        "Park",
-        [
-            r
-            for d in (1980, 1990, 2000)
-            for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))
-        ],
-    )
-    rst = reveal_nodes(tree, [2])
-    for said, expands, found in (
-        ("[EXPAND] 3: 1990s", (3,), {}),
-        ("[EXPAND] 5: 1990s", (3,), dict(moved=1)),
-        ("[EXPAND] 77: ==1990s==", (3,), dict(moved=1)),
-        ("[EXPAND] 3: 1991s", (3,), {}),
-        ("[EXPAND] 77: 1970s", (), dict(unknown=1)),
-    ):
-        d = decide(rst, read_behaviours(said))
-        assert (d.expands, {k: n for k, n in d.counts.items() if k != "half_open"}) == (expands, found), said
-
-
-def test_a_long_section_is_shown_around_its_passage():
-    items = build_tree(
-        "List",
-        [
-            (1, "structure", "Mills"),
-            *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000)),
-        ],
-        "l",
-    )
-    router = Router(lambda d: "Cannot answer")
-    p = ask(
-        RDR2(longest=5000),
-        router,
-        [items],
-        Passage("l#1", "List", "* The mill of place number 4000 was built in 5000."),
-    )
-    visible = routings(p)[0].data["lit"]
-    assert 4002 in visible and visible == list(range(visible[0], visible[-1] + 1))
-    assert 50 < len(visible) < 120 and abs((visible[0] + visible[-1]) / 2 - 4002) <= 1
 
 
 # --- the loop, against one that does one thing after the other
@@ -535,39 +409,6 @@ def documents_of(prediction, node):
     while node.kind != "document":
         node = prediction.trace.nodes[node.parent]
     return node
-
-
-def test_documents_and_headings_are_asked_at_once():
-    trees = [
-        build_tree(
-            f"Page {i}",
-            [
-                (1, "content", f"The opening words of page number {i} about letters {'abc'[i] * 9}."),
-                *(
-                    (1 + j % 2, *r)
-                    for j, r in enumerate(
-                        [("structure", f"Part {k} of {i}"), ("content", f"Text {k} of {i}.")][m]
-                        for k in range(4)
-                        for m in (0, 1)
-                    )
-                ),
-            ],
-            f"{i}",
-        )
-        for i in range(3)
-    ]
-    router = Router(
-        lambda d: (
-            "\n".join(f"[EXPAND] {m}" for m in re.findall(r"(\d+): ==Part", d))
-            if "The opening" in d
-            else "Cannot answer"
-        ),
-        random.Random(0),
-    )
-    p = ask(RDR2(), router, trees, *(Passage(str(i), t.title, t[1].text) for i, t in enumerate(trees)))
-    assert (
-        (p.usage.calls, p.usage.critical_path) == (3 + 12 + 1, 3) and router.most >= 9 and counts(p)["all_refused"] == 1
-    )
 
 
 # --- what a router may write
@@ -735,51 +576,6 @@ def test_what_is_rendered_is_parsed(name, seed):
 # --- where the readings differ, and what is a fault
 
 
-@pytest.mark.parametrize("reading", ["paper", "code"])
-def test_a_refusal_beside_behaviours_voids_them(reading):
-    p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer"), [BARE], CHUNK)
-    assert routings(p)[0].data["answers"] == [] and counts(p)["all_refused"] == 1 and routed(p) == []
-
-
-def test_routed_passages_with_and_without_headings():
-    says = lambda d: "[ANSWER] 5: It burned" if "It burned" in d else "[EXPAND] 4: ===War==="
-    assert routed(ask(PUBLIC_CODE, Router(says), [BARE], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
-    says = lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"
-    assert routed(ask(RDR2(), Router(says), [BARE], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
-    assert routed(ask(RDR2(headings=False), Router(says), [BARE], CHUNK)) == ["It burned down in 1658."]
-    lists = build_tree(
-        "List",
-        [
-            (1, "content", "The owners were:"),
-            (2, "content", "* Ada Roth of Ribe, a widow"),
-            (2, "content", "* Otto Venn of Tarn, a smith"),
-        ],
-        "l",
-    )
-    says = lambda d: "[ANSWER] " + re.search(r"(\d+: \* Otto)", d)[1]
-    for method, text in (
-        (RDR2(headings=False), "* Otto Venn of Tarn, a smith"),
-        (RDR2(), "==Introduction==\nThe owners were:\n* Otto Venn of Tarn, a smith"),
-        (PUBLIC_CODE, "The owners were:\n* Otto Venn of Tarn, a smith"),
-    ):
-        p = ask(method, router := Router(says), [lists], Passage("1", "List", "Otto Venn of Tarn, a smith"))
-        assert routed(p) == [text] and f"## Paragraph\nList\n{text}\n\n## Question" in router.read[0].text
-
-
-def test_an_introduction_can_be_reached_in_the_papers_reading_alone():
-    "The public code never gets there once anything is visible; how often that would have mattered is counted."
-    for method, line in ((RDR2(), "[EXPAND] 1: Introduction"), (PUBLIC_CODE, "[EXPAND] 0: Tarn")):
-        says = lambda d: "[ANSWER] " + re.search(r"(\d+: Tarn is)", d)[1] if "Tarn is a town" in d else line
-        p = ask(method, Router(says), [BARE], CHUNK)
-        if method == PUBLIC_CODE:
-            assert (routed(p), counts(p)["open"]) == ([], 1)
-        else:
-            assert (routed(p), counts(p)["introduction"]) == (
-                ["==Introduction==\nTarn is a town on a river with a harbour."],
-                1,
-            )
-
-
 def the_public_code(tree, places, says, limit):
     "The public code's loop, told again from its pipeline_inference.py: views, one set, one heading at a time. Answers; headings in order."
 
@@ -865,113 +661,6 @@ def test_the_public_code_as_it_is_told_again(seed):
     )
 
 
-def test_the_public_code_is_named_and_has_no_fallback():
-    assert (
-        CODE.startswith("XuLingnan/RDR2@")
-        and PUBLIC_CODE == RDR2(reading="code", longest=None)
-        and not PUBLIC_CODE.fallback
-    )
-    for method in (RDR2(), PUBLIC_CODE):
-        p = ask(method, router := Router(lambda d: "Cannot answer"), [BARE], CHUNK)
-        assert (
-            routed(p) == [] and "## Paragraph\n\n\n## Question" in router.read[0].text
-        )  # an empty section, as in the code
-
-
-def test_the_code_matches_headings_too():
-    "A passage that runs from one section into a top-level one: the heading between lights the introduction."
-    across = Passage("a", "Tarn", "It burned down in 1658. The cathedral has two spires.")
-    visible = {
-        reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [BARE], across))[0].data["lit"]
-        for reading in ("paper", "code")
-    }
-    assert visible == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
-
-
-def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
-    "DPR's last chunk of a page is filled up from its beginning."
-    long = build_tree(
-        "Long",
-        [
-            (1, "content", f"Paragraph number {i} tells of the {w} and of nothing else at all.")
-            for i, w in enumerate("abbey bakery castle dairy embassy factory garden harbour".split())
-        ],
-        "long",
-    )
-    over = Passage("long#9", "Long", f"{long[8].text} {long[1].text}")
-    for reading, at in (("paper", (2, 9)), ("code", (8,))):
-        [group], _ = grouped(hits(over), Documents([long]), RULES[reading])
-        assert group.places[0][0] == at and group.places[0][1] == 0
-
-
-def test_empty_headings_cost_the_code_an_iteration():
-    says = lambda d: "[EXPAND] 9: People\n[EXPAND] 6: Sights" if "It was founded" in d else "Cannot answer"
-    p = ask(RDR2(reading="code", iterations=1), Router(says), [BARE], CHUNK)
-    assert [n.data["heading"] for n in routings(p)] == [None] and counts(p)["limit"] == 1
-    p = ask(
-        RDR2(iterations=1),
-        Router(lambda d: "[EXPAND] 10: People\n[EXPAND] 7: Sights" if "It was founded" in d else "Cannot answer"),
-        [BARE],
-        CHUNK,
-    )
-    assert [n.data["heading"] for n in routings(p)] == [None, 7] and counts(p)["empty"] == 1
-
-
-def test_what_was_seen_and_what_was_retrieved():
-    "The paper passes over a heading whose text was shown; the code over one with a retrieved passage anywhere below it."
-    second = Passage("d", "Tarn", "It burned down in 1658.")
-    p = ask(
-        RDR2(reading="code"),
-        Router(
-            lambda d: (
-                "[EXPAND] 2: History\n[EXPAND] 6: Sights"
-                if "It burned" in d and "It was founded" not in d
-                else "Cannot answer"
-            )
-        ),
-        [BARE],
-        second,
-    )
-    assert counts(p)["open"] == 1 and [n.data["heading"] for n in routings(p)] == [None, 6]
-    two = lambda d: "[EXPAND] 4: War" if "It was founded" in d else "Cannot answer"
-    p = ask(RDR2(reading="code"), Router(two), [BARE], CHUNK, second)  # what stands below War was retrieved
-    assert counts(p)["seen"] == 1 and len(routings(p)) == 2
-    p = ask(
-        RDR2(),
-        Router(lambda d: "[EXPAND] 3: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
-        [BARE],
-        second,
-    )
-    assert [n.data["heading"] for n in routings(p)] == [None, 3] and counts(p)["half_open"] == 1
-
-
-def test_titles_in_the_order_a_b_a():
-    "The third passage lies in A's tree; it is counted, since the public code looks for it in B's."
-    second = Passage("d", "Tarn", "The harbour has a lighthouse from 1841.")
-    groups, interleaved = grouped(hits(CHUNK, IN_RIBE, second), Documents([TOWN, RIBE]))
-    assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [
-        ("Tarn", [(4,), (9,)]),
-        ("Ribe", [(2,)]),
-    ]
-    assert interleaved == 1
-    assert grouped(hits(CHUNK, second, IN_RIBE), Documents([TOWN, RIBE]))[1] == 0
-
-
-def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
-    lost, foreign = (
-        Passage("x", "Nowhere", "Of this there is no page."),
-        Passage(
-            "y",
-            "Tarn",
-            "Quarterly figures were published on Friday by the shipping company in another country altogether.",
-        ),
-    )
-    p = ask(RDR2(), Router(lambda d: "[ANSWER] 4"), [TOWN], lost, CHUNK, foreign)
-    assert routed(p) == [lost.text, f"==History==\n{TOWN[4].text}", foreign.text] and counts(p)["plain"] == 2
-    p = ask(RDR2(), Router(lambda d: "Cannot answer"), [], lost, foreign)
-    assert (routed(p), counts(p), p.usage.calls) == ([lost.text, foreign.text], dict(plain=2), 1)
-
-
 def test_refused_documents_and_the_fallback():
     both = CHUNK, IN_RIBE
     one = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Cannot answer"), [TOWN, RIBE], *both)
@@ -986,17 +675,6 @@ def test_refused_documents_and_the_fallback():
             RDR2(fallback=fallback), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, RIBE], *both
         )
         assert routed(torn) == [founded, both[1].text][: 1 + fallback] and counts(torn)["unread"] == 1
-
-
-def test_equal_subtrees_are_asked_once():
-    p = ask(
-        RDR2(),
-        Router(lambda d: "Cannot answer"),
-        [TOWN],
-        Passage("a", "Tarn", "The cathedral has two spires."),
-        Passage("b", "Tarn", "The harbour has a lighthouse from 1841."),
-    )
-    assert (p.usage.calls, counts(p)["twins"]) == (2, 1) and routings(p)[0].data["matched"] == [8, 9]
 
 
 # --- the ablations
@@ -1052,37 +730,6 @@ def test_ablations():
     ] == [[8]]
 
 
-def test_the_rows_are_the_printed_ones():
-    printed = lambda artefact: {r["method"] for r in published("rdr2", artefact)}
-    assert set(ABLATIONS) == printed("table2") and set(ITERATIONS) == printed("table9")
-    assert set(TOP_K["RDR2 (Ours)"]) == set(TOP_K["Retrieve-and-Read"]) == printed("table8")
-    assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(
-        METHODS
-    ) | set(BASELINES)
-    rows = published("rdr2", "table7") + published("rdr2", "table9")
-    value = {(r["artefact"], r["method"], r["metric"]): r["value"] for r in rows}
-    # why w/o [EXPAND] is no field
-    assert all(
-        value["table7", "w/o [expand]", m] == v
-        for (a, name, m), v in value.items()
-        if (a, name) == ("table9", "iter-0") and ("table7", "w/o [expand]", m) in value
-    )
-
-
-def test_without_passages_it_is_the_reader_alone():
-    p = ask(RDR2(top_k=0), router := Router(None), [TOWN], CHUNK)
-    assert (routed(p), p.usage.calls) == ([], 1) and router.read[0].text == asyncio_read(Reader(top_k=0))
-    assert (
-        ask(RDR2(routing=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
-    )
-    assert (RDR2().requires, RDR2(routing=False).requires, RDR2(top_k=0).requires) == (("documents", "router"), (), ())
-
-
-def asyncio_read(method):
-    ask(method, router := Router(None), [TOWN], CHUNK)
-    return router.read[0].text
-
-
 @pytest.mark.parametrize(
     "dataset, answer, words",
     [
@@ -1126,58 +773,11 @@ def test_settings_out_of_range_and_what_is_missing():
     )
 
 
-def test_a_failing_call_leaves_nothing_running():
-    class Failing(Router):
-        def reply(self, request, sample):
-            return CallFailed("server", "it broke", "mend it")
-
-    async def main():
-        with pytest.raises(CallFailed):
-            await RDR2()(
-                Question("q", "asqa", "?"),
-                Context(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN])),
-            )
-        assert len(asyncio.all_tasks()) == 1
-
-    asyncio.run(main())
-
-
 # --- runs: documents, routers, keys
-
-PROFILE = load_profile("offline", search_scope="documents")
 
 
 def go(methods, asked, profile, **given):
     return run(methods, asked, profile, **dict(store=Store(), progress=False) | given)
-
-
-@pytest.mark.long
-def test_a_run_gives_documents_and_reads_predictions_again():
-    asked = dict(asqa=load("asqa", n=3))
-    store = Store()
-    first = go(METHODS, asked, PROFILE, store=store)
-    assert not first.failures and first.corpora["asqa"] == "400 documents in chunks of 100 words"
-    assert all(n.data["chunks"] for r in first.rows for n in r.trace.nodes if n.kind == "document")
-    again = go(METHODS, asked, PROFILE, store=store)
-    assert all(r.stored for r in again.rows) and [r.answer for r in again.rows] == [r.answer for r in first.rows]
-
-
-def test_documents_and_router_are_part_of_the_key():
-    shelf, asked = (
-        LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf"),
-        dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]),
-    )
-    methods = {"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()}
-
-    def results(router=None, **fields):
-        return go(
-            methods, asked, load_profile("offline", **fields), corpora=dict(asqa=shelf), store=store, router=router
-        )
-
-    store, router = Store(), Router(lambda d: "Cannot answer")
-    keys = [[r.key for r in found.rows] for found in (results(), results(router), results(data="synthetic:100"))]
-    assert len({k[0] for k in keys}) == 3 and len({k[1] for k in keys}) == 1
-    assert not router.seen and not results(router).failures  # Tarn is no page of the world
 
 
 def test_a_router_of_its_own(tmp_path, server):
@@ -1249,26 +849,6 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
     )
 
 
-def test_where_there_are_no_documents(tmp_path):
-    asked = dict(asqa=[Question("q", "asqa", "When?")])
-    with pytest.raises(UsageError, match="set documents ="):
-        go(METHODS, asked, load_profile("offline", data=str(tmp_path)), corpora=dict(asqa=[CHUNK]))
-    profile = load_profile("offline", data=str(tmp_path), retriever="bm25s")
-    assert not go({"Retrieve-and-Read": Reader()}, asked, profile, corpora=dict(asqa=[CHUNK])).failures
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_chunks_of_pages_find_their_pages(source):
-    "By id and by title."
-    folder = folder_of(source, "articles_freshwiki.jsonl")
-    documents = load_documents("asqa", documents=folder / "articles_freshwiki.jsonl")
-    cut = list(itertools.islice(documents.passages(), 300))
-    assert all(documents.of(p).title == p.title for p in cut)
-    assert all(documents.of(Passage("1", p.title, p.text)).title == p.title for p in cut)
-    groups, _ = grouped(hits(*cut[:5]), documents)
-    assert sum(len(g.passages) for g in groups if g.tree) == 5
-
-
 # --- FLARE, ASC, Served
 
 
@@ -1319,33 +899,6 @@ def test_flare_searches_first_and_then_only_where_it_is_unsure():
         assert queries == wanted
 
 
-def test_flare_drafts_with_the_passages_that_are_there():
-    def seen(**fields):
-        class Shelves:
-            def search(self, queries, k):
-                return [[Hit(Passage(q, q, q), 1.0, 1)] for q in queries]
-
-        chat = Teller(lambda inputs: told(bool(inputs["answer"]))(inputs))
-        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Context(chat, Shelves())))
-        return [[p.id for p in r.inputs["documents"]] for r in chat.asked]
-
-    one, two = "Who?", "It was built by ."
-    assert seen() == [[one], [two], [two]]
-    assert seen(first="kept") == [[one], [one, two], [one, two]]
-    assert seen(lookahead="bare") == [[], [two], []] and seen(first="none") == [[], [two], [two]]
-
-
-def test_flare_where_a_server_gives_no_probabilities():
-    with pytest.raises(UsageError, match="gives no probabilities.*use one that does"):
-        ask(FLARE(), Teller(told(True), logprobs=False), [], CHUNK, question="Who?")
-    scores = lambda text: [-0.01] * len(text.split())
-    scored = ask(FLARE(), Teller(told(True), logprobs=False, scores=scores), [], CHUNK, question="Who?")
-    assert scored.answer == "It was built by Ida." and scored.usage.calls == 4
-    offline = go({"FLARE": FLARE()}, dict(asqa=load("asqa", n=3)), PROFILE)
-    said = [n.data.get("sure") for r in offline.rows for n in r.trace.nodes if n.kind == "sentence"]
-    assert not offline.failures and said and set(said) <= {True, False}  # the simulated model gives log-probabilities
-
-
 def test_flare_ends():
     endless = Teller(lambda inputs: (f"Sentence {len(inputs['answer'].split())}.", [("x", -0.01)]))
     assert ask(FLARE(sentences=4), endless, [], CHUNK, question="Who?").usage.calls == 4
@@ -1362,29 +915,6 @@ def test_flare_ends():
 
     p = ask(FLARE(), Mute(None), [], CHUNK, question="Who?")
     assert p.answer == "At once." and "written at once" in p.trace.nodes[-1].notes[0]
-
-
-def test_flare_over_a_server_and_the_store(server):
-    "Log-probabilities come over the wire, are stored, and are there again."
-    server.script(rules=[["so far\\n\\n\\n", "The mill is old."], ["## Next", "DONE"]])
-    store = Store()
-
-    def go():
-        async def main():
-            chat = CachedClient(OpenAIClient("m", server.url, pause=0.01), store)
-            try:
-                return await FLARE()(Question("q", "asqa", "How old?"), Context(chat, Shelf(CHUNK)))
-            finally:
-                await chat.close()
-
-        return asyncio.run(main())
-
-    first, count = go(), server.count
-    again = go()
-    assert first.answer == again.answer == "The mill is old."
-    assert server.count == count
-    assert again.usage.hits == again.usage.calls == first.usage.calls
-    assert not first.trace.nodes[1].data["sure"]  # the server's tokens have a probability of .61
 
 
 class Sampler(Teller):
@@ -1420,105 +950,3 @@ def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     assert listed.answer == "Ribe, Usk, Tarn"
     alone = ask(ASC(**words, agree=1.0, top_k=0), sampler := Sampler(), [], CHUNK)
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
-
-
-class Directions:
-    "Vectors of length 1: sentences that name the mill lie close together."
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, texts, questions=False):
-        import numpy as np
-
-        self.asked += texts
-        angles = [
-            0.05 * len(t) / 40 if "mill" in t else 1.0 if "Ada" in t else 2.0 + 0.8 * i for i, t in enumerate(texts)
-        ]
-        return np.array([[np.cos(a), np.sin(a)] for a in angles])
-
-
-def test_asc_clusters_by_embeddings_and_counts_members():
-    "50 samples; sentences by their vectors, items by edit distance; a cluster is as strong as it has members."
-    assert (ASC().samples, ASC().requires, ASC(compare="words").requires) == (50, ("embedder",), ())
-
-    class Twice(FakeChat):
-        def reply(self, request, i):
-            if request.prompt.task == "read_list":
-                return Completion("Port Essel, Ribe" if i else "Port Esel")
-            return Completion("The mill is from 1801. The old mill is of 1801." if i == 0 else "Ada Roth owned it.")
-
-    embed, asked = Directions(), Question("q", "asqa", "What?")
-
-    def clusters(method, question=asked):
-        p = asyncio.run(method(question, Context(Twice(), Shelf(CHUNK), embedder=embed)))
-        return [(c["text"], c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]]
-
-    settings = dict(samples=4, agree=0.5, summarise=False)
-    assert (
-        clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)]
-        and len(embed.asked) == 3
-    )
-    assert clusters(ASC(**settings, counted="samples"))[0] == ("The old mill is of 1801.", 1, False)
-    assert clusters(ASC(**settings), Question("q", "qampari", "Which?")) == [("Port Essel", 4, True), ("Ribe", 3, True)]
-
-
-def test_lists_are_scored_as_they_were_written():
-    "ALCE's line, and the other reading."
-
-    class Lister(FakeChat):
-        def reply(self, request, i):
-            return Completion("1. Ribe\n2. Tarn, Jutland")
-
-    asked = Question("q", "qampari", "Which?", answer_groups=(("Ribe",), ("Tarn",)))
-    line, cleaned = (
-        asyncio.run(Reader(items=items)(asked, Context(Lister(), Shelf(CHUNK)))).answer for items in ("line", "cleaned")
-    )
-    assert (line, cleaned) == (
-        "1. Ribe\n2. Tarn, Jutland",
-        "Ribe, Tarn Jutland",
-    ) and ASC().items == RDR2().items == "line"
-
-
-def test_two_prompts_for_three_data_sets():
-    "C.3 is ASQA's and ELI5's; the public code has a second one for lists."
-    assert {kind for kind, _ in READ} == {"long", "list"}
-    texts = {}
-    for dataset in ("asqa", "eli5", "qampari"):
-        ask(Reader(length_control=True), router := Router(None), [], CHUNK, dataset=dataset)
-        texts[dataset] = router.read[0].text
-    assert texts["asqa"].replace("65 words", "131 words") == texts["eli5"] and "131" in texts["eli5"]
-    assert "## Paragraph\nTarn\nfounded in 1204 by fishermen.\n\n## Question" in texts["qampari"]
-
-
-def test_asc_without_agreement_keeps_its_first_sample():
-    class Alone(Sampler):
-        async def complete(self, request):
-            return [Completion(f"{w} {w} {w}.") for w in self.OWN[: request.n]]
-
-    p = ask(ASC(samples=10, compare="words"), Alone(), [], CHUNK, question="What?")
-    assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]
-
-
-@pytest.mark.parametrize(
-    "system, said",
-    [
-        ("self-rag", "[Relevant]In 1204.[Fully supported][Utility:5]</s>"),
-        ("open-rag", "In 1204.[No support / Contradictory]"),
-        ("front", "[GROUNDING] by fishermen [1]\n[ANSWER] In 1204 [1]."),
-        ("self-reasoning", "It is document [1].\nFinal answer: In 1204."),
-    ],
-)
-def test_served_readers(system, said):
-    class Fine(Teller):
-        async def complete(self, request):
-            self.asked.append(request)
-            return [Completion(said)]
-
-    p = ask(Served(system=system), fine := Fine(None), [], CHUNK, question="When?")
-    assert (
-        p.answer == "In 1204."
-        and CHUNK.text in fine.asked[0].text
-        and len(fine.asked) == 1
-        and set(SERVED) == {"self-rag", "open-rag", "front", "self-reasoning"}
-    )

@@ -1,25 +1,21 @@
 "ReAct, ReAct* and Tree of Thoughts over the OpenAI protocol, by the store's record; their wikis; and the offline agent."
 
-import asyncio, http.server, json, subprocess, sys, threading, time, urllib.parse
+import asyncio, http.server, json, threading, time, urllib.parse
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from speed import enough
-from fakes import FakeShelf
 from recorded import recorded_calls
-from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
-from treekit.core.types import Passage, Question, Step
-from treekit.experiments.resources import Resources, load, load_corpus
+from treekit.core.types import Passage, Question
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context, configure
-from treekit.baselines.react import ACT, TURN, OpenPage, ReAct, methods, observe, observe_passages
+from treekit.baselines.react import ACT, TURN, OpenPage, ReAct, methods, observe
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.baselines.tree_of_thoughts import BREADTH_FIRST, LATS_CODE, SCORE, TreeOfThoughts
+from treekit.baselines.tree_of_thoughts import BREADTH_FIRST, SCORE, TreeOfThoughts
 from treekit.baselines.tree_of_thoughts import methods as trees
 from treekit.corpora.wiki import CorpusWiki, Wikipedia
 
@@ -46,15 +42,6 @@ WIKI = CorpusWiki(PAGES)
 
 def question(dataset="musique"):
     return Question("q", dataset, ASKED, ("Ribe",))
-
-
-def training(dataset):
-    return [
-        Question(
-            f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), decomposition=(Step(f"Step {i}?", f"answer {i}"),)
-        )
-        for i in range(3)
-    ]
 
 
 def go(chosen, server, script, dataset="musique", store=None, **more):
@@ -144,58 +131,6 @@ def test_eight_steps_and_then_ten_paths(server, name, dataset, votes):
     assert row.trace.nodes[8].parent == steps[-1].id  # the vote hangs below the last step
 
 
-def test_examples_are_for_the_vote(server):
-    _, record = go({"ReAct": methods(training("musique"))["ReAct"]}, server, "lost")
-    assert (
-        len(record) == 18
-        and all("answer 2" in text for *_, text in record[8:])
-        and not any("answer 2" in text for *_, text in record[:8])
-    )
-    server.reset()
-    results, record = go(methods(training("hotpotqa")), server, "lost")  # another data set's: the vote goes without
-    assert not results.failures and not any("answer 2" in text for *_, text in record)
-
-
-@pytest.mark.parametrize("spoil", [dict(decomposition=()), dict(question=f" {ASKED} "), dict(id="q")])
-def test_a_vote_without_three_usable_examples_is_zero_shot(server, spoil):
-    few = training("musique")
-    few[0] = replace(few[0], **spoil)
-    results, record = go(
-        {"ReAct": methods(few)["ReAct"], "TOT": TreeOfThoughts(depth=1, examples=examples_from(few))}, server, "lost"
-    )
-    assert not results.failures and not any("answer 2" in text for *_, text in record)
-    assert sum("step by step" in text for *_, text in record) >= 10
-
-
-def test_a_part_of_an_action_is_no_action():
-    context = Context(None, wiki=WIKI, retriever=None)
-    for said in ("Look", "Fin", "in", "SearchLookup", ""):
-        turn = dict(action=said, argument="x")
-        seen = [asyncio.run(observe(turn, OpenPage(), context))[0], asyncio.run(observe_passages(turn, context, 3))[0]]
-        assert all(s.startswith(f"There is no action {said}." if said else "That is no action.") for s in seen)
-
-
-def test_a_step_that_leads_nowhere_is_a_step(server):
-    results, _ = go({"ReAct": ReAct()}, server, "lost")
-    nodes = [n for n in results.rows[0].trace.nodes if n.kind == "step"]
-    there = "The actions are Search[title], Lookup[words] and Finish[answer]."
-    assert [n.data["observation"] for n in nodes] == [
-        f"There is no action Buy. {there}",
-        f"That is no action. {there}",
-        f"Search needs something between its brackets. {there}",
-        "No page is open: Search[title] comes first.",
-        "Could not find Nowhere.",
-        "Could not find nowhere.",
-        f"Finish needs something between its brackets. {there}",
-        "Tarn is a village with a mill. The mill is old.",
-    ]
-    assert [n.text for n in nodes[:3]] == ["Buy[bread]", "(none)", "Search[]"] and nodes[1].data[
-        "thought"
-    ] == "I don't know what to do."
-    assert [n.data.get("repeats") for n in nodes] == [None] * 5 + [4, None, None]
-    assert "no action" in nodes[1].notes[0]
-
-
 def test_a_second_run_asks_nothing(server):
     store = Store()
     first, _ = go(methods() | trees(), server, "walks", store=store)
@@ -206,18 +141,6 @@ def test_a_second_run_asks_nothing(server):
         and [r.answer for r in again.rows] == [r.answer for r in first.rows]
         and all(r.stored for r in again.rows)
     )
-
-
-def test_react_star_sees_passages(server):
-    results, record = go({"ReAct*": methods()["ReAct*"]}, server, "walks")
-    node = results.rows[0].trace.nodes[0]
-    assert node.data["observation"].startswith("[1] The Lamp: ") and node.data["hits"][0]["score"] > 0
-    assert len(node.data["observation"].split("\n")) == len(node.data["hits"])
-    assert (
-        "There is no action Lookup" in results.rows[0].trace.nodes[1].data["observation"]
-        and "Lookup[words]" not in record[0][-1]
-    )
-    assert results.rows[0].answer == "Ribe"
 
 
 def test_prompts_and_settings(server):
@@ -297,54 +220,6 @@ def test_no_page_can_forge_a_turn():
 LEVELS = TreeOfThoughts(**BREADTH_FIRST)
 
 
-def test_the_default_is_lats_depth_first(server):
-    m = TreeOfThoughts()
-    assert (m.search, m.candidates, m.depth, m.iterations, m.temperature, m.stop) == (
-        "depth",
-        5,
-        7,
-        150,
-        1.0,
-        "finished",
-    )
-    results, record = go({"TOT": m}, server, "branches")
-    [row] = results.rows
-    # the first child of the first child …: three states are looked at, none is scored
-    assert (row.answer, row.usage.calls, row.usage.critical_path, row.trace.critical_path) == ("Ribe", 15, 3, 3)
-    assert {p["temperature"] for *_, p, _ in record} == {1.0} and not any("SCORE:" in text for *_, text in record)
-    assert [node for _, node, sample, *_ in record if not sample] == ["0", "1", "4"]
-    # thought and action make a child; equal actions with another thought are another one
-    steps = [n for n in row.trace.nodes if n.kind == "step"]
-    assert [n.text for n in steps if n.parent == 0] == ["Search[The Lamp]", "Search[Tarn]", "Search[the lamp]"]
-    assert all(sum(n.data["samples"] for n in steps if n.parent == parent) == 5 for parent in (0, 1, 4))
-
-
-def test_a_depth_first_search_ends_with_its_looks(server):
-    results, record = go({"TOT": TreeOfThoughts(iterations=30)}, server, "endless")
-    [row] = results.rows
-    turns = Counter(node for _, node, _, p, text in record if "chain" not in text and "\nThought " in text)
-    deepest = max(row.trace.level(n) for n in row.trace.nodes if n.kind == "step")
-    # states at the depth limit cost a look, and no call
-    assert deepest == 7 and len(turns) < 30 and row.answer == "Tarn"
-    assert ["no path has finished after 30 states: self-consistency gives the answer"] == [
-        x for n in row.trace.nodes for x in n.notes
-    ]
-    results, _ = go({"TOT": TreeOfThoughts(iterations=30, fallback=False)}, server, "endless")
-    assert results.rows[0].answer == "" and not results.failures
-    results, _ = go({"TOT": TreeOfThoughts(depth=1)}, server, "endless")
-    assert any("states, which are all" in x for n in results.rows[0].trace.nodes for x in n.notes)
-
-
-def test_lats_code_goes_on_until_the_gold_answer(server):
-    results, _ = go({"TOT": TreeOfThoughts()}, server, "mistaken")
-    assert (results.rows[0].answer, results.rows[0].usage.calls) == ("Tarn", 5)
-    results, record = go({"TOT": TreeOfThoughts(**LATS_CODE)}, server, "mistaken")
-    assert (results.rows[0].answer, results.rows[0].usage.calls) == ("Ribe", 10)
-    assert "Action 1: Finish[Tarn]\nObservation 1: Episode finished, reward = 0\nThought 2:" in record[-1][-1]
-    results, _ = go({"TOT": TreeOfThoughts(**LATS_CODE, iterations=1)}, server, "mistaken")
-    assert (results.rows[0].answer, results.rows[0].usage.calls, results.failures) == ("", 5, [])
-
-
 def test_the_tree_grows_level_by_level(server):
     results, record = go({"TOT": LEVELS}, server, "branches")
     [row] = results.rows
@@ -389,94 +264,7 @@ def test_a_level_runs_at_once(server):
     enough((6 * 0.25 + 2.5) / taken, 1)
 
 
-def test_a_tree_that_never_ends_is_cut(server):
-    results, record = go({"TOT": LEVELS}, server, "endless")
-    [row] = results.rows
-    turns = Counter(
-        node for _, node, _, p, text in record if "SCORE:" not in text and "chain" not in text and "\nThought " in text
-    )
-    steps = [n for n in row.trace.nodes if n.kind == "step"]
-    assert (
-        len(turns) == 1 + 6 * 2 and len(steps) == 13 * 2
-    )  # the root, then two states on each of six levels; two candidates each
-    assert row.usage.calls == 13 * 5 + 26 + 10 and row.answer == "Tarn" and row.usage.critical_path == 15
-    assert sum("self-consistency" in note for n in steps for note in n.notes) == 1
-
-
-def test_equal_scores_keep_the_earlier_and_settings_are_checked(server):
-    results, _ = go({"TOT": TreeOfThoughts(**BREADTH_FIRST, breadth=1, candidates=2, depth=2)}, server, "endless")
-    steps = [n for n in results.rows[0].trace.nodes if n.kind == "step"]
-    assert [n.data.get("kept") for n in steps] == [True, None, True, None]
-    for wrong in (
-        dict(candidates=0),
-        dict(breadth=0),
-        dict(depth=0),
-        dict(temperature=0),
-        dict(iterations=0),
-        dict(search="best"),
-        dict(stop=""),
-    ):
-        with pytest.raises(UsageError):
-            TreeOfThoughts(**wrong)
-    assert [SCORE.fallback(t) for t in ("SCORE: 0", "so 7, no, 8", "")] == [1.0, 8.0, 1.0]
-
-
 # --- wikis
-
-
-def test_lookup_walks_the_hits_and_starts_anew_on_another_page():
-    async def walk():
-        opened, seen, context = OpenPage(), [], Context(None, wiki=WIKI)
-        for action, argument in (
-            ("Search", "the lamp"),
-            ("Lookup", "DIRECT"),
-            ("Lookup", "direct"),
-            ("Lookup", "Direct"),
-            ("Lookup", "direct"),
-            ("Lookup", "tarn"),
-            ("Lookup", "direct"),
-            ("Search", "Nobody"),
-            ("Lookup", "tarn"),
-            ("Search", "Mira Voss"),
-            ("Lookup", "direct"),
-        ):
-            text, opened, _ = await observe(dict(action=action, argument=argument), opened, context)
-            seen.append(text)
-        return seen
-
-    seen = asyncio.run(walk())
-    assert seen[0].startswith("[The Lamp] The Lamp is a film.") and seen[1:5] == [
-        "(Result 1 / 3) Mira Voss directed it.",
-        "(Result 2 / 3) Its director made no other.",
-        "(Result 3 / 3) She directed plays.",
-        "No more results.",
-    ]
-    assert seen[5:] == [
-        "(Result 1 / 1) It was shot in Tarn.",
-        "(Result 1 / 3) Mira Voss directed it.",
-        "Could not find Nobody.",
-        "(Result 1 / 1) It was shot in Tarn.",
-        WIKI.page("Mira Voss").text,
-        "(Result 1 / 1) Mira Voss was a director.",
-    ]
-
-
-def test_titles():
-    assert WIKI.page("harbour novel").title == "Harbour (novel)"
-    assert WIKI.page("Harbour") is None
-    assert WIKI.similar("Harbour")[:2] == ["Harbour (film)", "Harbour (novel)"]
-    assert WIKI.page("") is None
-    assert WIKI.page("?!") is None
-    assert WIKI.similar("") == []
-    assert CorpusWiki([]).similar("x") == []
-    assert CorpusWiki([]).page("x") is None
-    bare = CorpusWiki([Passage("1", "", "No title.")])
-    assert bare.page("") is None and bare.size == 0
-    assert (
-        "have no titles"
-        in asyncio.run(observe(dict(action="Search", argument="x"), OpenPage(), Context(None, wiki=bare)))[0]
-    )
-    assert WIKI.fingerprint == CorpusWiki(PAGES).fingerprint != CorpusWiki(PAGES[:-1]).fingerprint
 
 
 class Small(http.server.BaseHTTPRequestHandler):
@@ -556,13 +344,6 @@ def test_wikipedia_is_asked_once(small, tmp_path):
     assert Small.asked[0]["redirects"] == "1"
 
 
-@pytest.mark.parametrize("title, said", [("Error", "unknown action"), ("Page", "no JSON"), ("Gone", "404")])
-def test_a_strange_wiki_is_one_line(small, title, said):
-    with pytest.raises(UsageError, match=said) as e:
-        small.page(title)
-    assert "\n" not in str(e.value)
-
-
 def test_a_dead_wiki_is_one_line(tmp_path):
     wiki = Wikipedia(endpoint="http://127.0.0.1:9/w/api.php", cache=tmp_path / "w.sqlite")
     with pytest.raises(UsageError, match="wiki = corpus"):
@@ -570,65 +351,4 @@ def test_a_dead_wiki_is_one_line(tmp_path):
     wiki.close()
 
 
-def test_which_wiki_a_question_gets(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    q = {"d": [question("d")]}
-    library = Resources(PROFILE, q, {"d": PAGES})
-    assert library.wiki("d", q["d"][0]) is library.wiki("d", q["d"][0]) and library.wiki("d", q["d"][0]).page("Tarn")
-    assert load_profile("openai").wiki == load_profile("local").wiki == "wikipedia" and PROFILE.wiki == "corpus"
-    online = Resources(load_profile("offline", wiki="wikipedia"), q, {"d": PAGES})
-    assert online.wiki("d", q["d"][0]).fingerprint == "wikipedia:en" and online.wiki("d", q["d"][0]) is online.wiki(
-        "d", q["d"][0]
-    )
-    with pytest.raises(UsageError, match="wiki = wikipedia"):
-        Resources(PROFILE, q, {"d": FakeShelf()}).wiki("d", q["d"][0])
-    own = {"d": [Question("q", "d", ASKED, paragraphs=tuple(PAGES[2:3]))]}
-    assert (
-        Resources(load_profile("offline", search_scope="own"), own, {"d": PAGES}).wiki("d", own["d"][0]).page("Tarn")
-        is None
-    )
-    with pytest.raises(UsageError, match="corpus"):
-        load_profile("offline", wiki="web")
-
-
 # --- the offline agent
-
-
-def test_the_offline_agent_reaches_answers():
-    corpus = load_corpus("hotpotqa", "synthetic")
-    asked = {d: load(d, "synthetic", n=8) for d in ("2wiki", "ambigdocs")}
-    results = run(
-        methods() | trees(), asked, PROFILE, store=Store(), corpora={d: corpus for d in asked}, progress=False
-    )
-    assert not results.failures
-    value = {(r["method"], r["dataset"]): r["value"] for r in results.score("COVER-EM")}
-    assert value["ReAct", "2wiki"] >= 0.25 and value["ReAct*", "2wiki"] >= 0.25 and value["ReAct", "ambigdocs"] >= 0.4
-    finished = [r for r in results.rows if r.method == "ReAct" and not any(n.kind == "path" for n in r.trace.nodes)]
-    assert len(finished) >= 8  # it comes to its own answers
-    for r in results.rows:
-        if r.method == "TOT":
-            assert max(Counter(n.parent for n in r.trace.nodes if n.kind == "step").values()) > 1  # its samples differ
-
-
-@pytest.mark.slow
-def test_the_offline_agent_is_the_same_in_every_process():
-    code = """if 1:
-        from treekit.models.extractive.agents import act, value_path
-        from treekit.experiments.resources import load
-        steps = ("Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is "
-            "Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai.")
-        for q in load("musique", "synthetic", n=6):
-            print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
-    import os
-
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | dict(PYTHONHASHSEED=str(seed)),
-        ).stdout
-        for seed in (1, 2)
-    }
-    assert len(said) == 1 and said.pop().count("Search") > 20

@@ -1,6 +1,6 @@
 "The sample of real questions: what is in it, that it reads as any source does, what is refused, and that it may be shared."
 
-import json, lzma
+import json
 from pathlib import Path
 
 import pytest
@@ -13,14 +13,13 @@ from treekit.corpora.bundled_questions import (
     REAL,
     BundledQuestions,
     question_paragraphs,
-    bundled_passages,
     bundled_vectors,
 )
 from treekit.experiments.provenance import questions_fact
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.papers.registry import method
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.answerability import AnswerabilityIndex, names_and_content_words
+from treekit.retrieval.answerability import AnswerabilityIndex
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "real"
 
@@ -73,12 +72,6 @@ def test_size_and_licences():
         "asqa",
         "asqa_articles",
     }
-
-
-def test_files_are_plain_json_lines():
-    "Anybody can read them without the kit."
-    rows = [json.loads(line) for line in lzma.open(FOLDER / "2wiki_corpus.jsonl.xz", "rt", encoding="utf-8")]
-    assert [(p.title, p.text) for p in bundled_passages("2wiki")] == [tuple(r) for r in rows] and rows == sorted(rows)
 
 
 def test_vectors_fit_their_texts():
@@ -139,13 +132,6 @@ def test_ask_answers_ten_and_refuses_the_others(tmp_path, monkeypatch):
     assert {q for q, a in found.items() if a.record["answer"] == NOT_FOUND} == {*UNANSWERED, DATED}
     assert {q: found[q].record["answer"] for q in RIGHT} == RIGHT
     assert {a.model for a in found.values()} == {"extractive (asked: simulated)"}
-
-
-def test_names_keep_their_letters():
-    assert names_and_content_words("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [
-        ("rémi", "lang"),
-        ("1970",),
-    ]
 
 
 @pytest.mark.long

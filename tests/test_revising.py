@@ -1,6 +1,5 @@
 "The baselines that write first, over the OpenAI protocol: calls and searches in number and order, by the store's record."
 
-import re
 from collections import Counter
 
 import pytest
@@ -16,20 +15,12 @@ from treekit.baselines.revising import (
     Query2Doc,
     VerifyAndEdit,
     chosen_chain,
-    methods,
 )
 
 
 def model(server, reply):
     server.script(reply=f"rounds:{reply}")
     return server
-
-
-def test_the_rows_are_those_of_table_1():
-    from treekit.figures.verdicts import published
-
-    assert [*methods(), "ARISE (ours)"] == list(dict.fromkeys(r["method"] for r in published("arise", "table1")))
-    assert {m.top_k for m in methods().values()} == {2}  # App. B.1
 
 
 def test_query2doc_searches_with_question_and_pseudo_document(server):
@@ -147,20 +138,6 @@ def test_ratt_verifies_equal_drafts_once_and_can_answer_at_length(server):
     assert "Step 1:" in calls[-1][-1] and "Step 2:" in calls[-1][-1] and kind(calls[-1][-1]) == "merge"
 
 
-def test_cot_sc_votes_over_two_passages(server):
-    row, searches, calls = go(CoTSC(), model(server, "chains"))
-    assert (row.answer, row.usage.calls, row.usage.critical_path) == ("Voss County", 10, 1)
-    assert searches == [(ASKED, 2), (f"{ASKED} Reason 1 about Tarn.", 2)] and {t for t, *_ in calls} == {0.7}
-    assert len(re.findall(r"^\[\d\] ", calls[0][-1], re.M)) == 2
-
-
-def test_an_answer_that_is_an_article_still_has_its_chain(server):
-    server.script(rules=[["", "Explanation: The group is on her card.\nFINAL: A"]])
-    for method in (CoTSC(), VerifyAndEdit()):
-        row, searches, _ = go(method, server)
-        assert (row.error, row.answer) == ("", "A") and searches[-1] == (f"{ASKED} The group is on her card.", 2)
-
-
 @pytest.mark.parametrize(
     "method,name,value",
     [
@@ -183,10 +160,3 @@ def test_an_answer_that_is_an_article_still_has_its_chain(server):
 def test_a_setting_out_of_range_is_named(method, name, value):
     with pytest.raises(UsageError, match=f"^{name} should be a (whole )?number from .* to .*, not {value!r}"):
         method(**{name: value})
-
-
-def test_thoughts_are_kept_apart_from_the_answer(server):
-    for how in ("field", "tags"):
-        server.reset(thinking="Roth, so Tarn.", thinking_as=how, rules=[["", "FINAL: Voss County"]])
-        row, *_ = go(methods()["Vanilla"], server)
-        assert row.answer == "Voss County" and row.trace.nodes[0].data["thinking"] == ["Roth, so Tarn."]

@@ -1,29 +1,25 @@
 "run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without anything heavy."
 
-import asyncio, dataclasses, gc, json, signal, subprocess, sys, time
+import dataclasses, json, signal, subprocess, sys, time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from speed import enough
 from fakes import FakeChat, FakeShelf
 from treekit.artefacts.build_cache import last_logged
-from treekit.config import RunOptions, UsageError, load_profile, use_options
+from treekit.config import RunOptions, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
-from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
-from treekit.experiments.resources import LazyRetriever, Resources
-from treekit.core.prompts import CallFailed, Completion, Prompt
+from treekit.experiments.resources import LazyRetriever
+from treekit.core.prompts import CallFailed, Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
 from treekit.llm.prices import BudgetExceeded
 from treekit.experiments.execution import GIVE_UP, RunFailed
 from treekit.experiments.run import run
-from treekit.experiments.results import mean_of_means
 from treekit.llm.cached_client import NotOnCassette
 from treekit.store.run_store import Store
-from treekit.utils.process_identity import own_identity
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = load_profile("offline")
@@ -120,11 +116,6 @@ def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
     assert len(chat.asked) == 4
 
 
-def test_a_failing_metric_names_the_question():
-    with pytest.raises(ValueError, match="q0"):
-        go().score(lambda row: 1 / 0, name="bad")
-
-
 def test_a_metric_that_some_questions_lack_the_gold_for_is_not_applicable():
     read = Question(
         "r", "part", "Which of them is number 9", ("9",), qa_pairs=(QAPair("Which?", ("9",), "Nine (film)"),)
@@ -180,31 +171,6 @@ def test_the_key_changes_with_whatever_shapes_a_prediction():
     assert fresh(methods={"another name": Read()}) == [True] * 3
 
 
-def test_canonical_is_about_content():
-    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": (2,), "a": 1})
-    assert fingerprint(len) == fingerprint(len) and "0x" not in json.dumps(canonical(exact))
-    assert fingerprint("é\ud800") and method_fingerprint(Read()) == method_fingerprint(Read(k=9))
-    Nameless = type(
-        "Nameless", (), {"__call__": len, "__module__": "nowhere"}
-    )  # its source can't be read: never reused
-    assert method_fingerprint(Nameless()) != method_fingerprint(Nameless())
-
-
-def test_inside_a_running_loop():
-    async def cell():
-        return go()
-
-    assert len(asyncio.run(cell()).rows) == 3
-
-
-def test_questions_run_at_once_and_the_chat_is_closed():
-    chat, started = Scripted(latency=0.1), time.perf_counter()
-    go({"read": Read(steps=2)}, questions(40), chat=chat)
-    taken = time.perf_counter() - started
-    assert chat.closed == 1
-    enough(4.0 / taken, 1)  # one after the other: eight seconds
-
-
 def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
     store, chat = Store(), Scripted()
     poor, rich = (dataclasses.replace(PROFILE, budget=b) for b in (0.0006, 1.0))
@@ -216,34 +182,6 @@ def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
     assert not results.failures and len(chat.asked) == 50 and sum(r.stored for r in results.rows) == done
 
 
-@pytest.mark.parametrize("owner", ["", own_identity()], ids=["a user's process", "a command's process"])
-def test_rows_are_left_out_of_garbage_collection_only_in_a_process_that_ends_with_its_command(owner):
-    gc.unfreeze()
-    try:
-        with use_options(owner=owner):
-            go()
-        assert gc.isenabled() and (gc.get_freeze_count() > 0) == bool(owner)
-    finally:
-        gc.unfreeze()
-
-
-def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():
-    @dataclass(frozen=True)
-    class Picky(Read):
-        async def __call__(self, question, context):
-            if question.id == "q1":
-                raise UsageError("the question is empty")
-            return await super().__call__(question, context)
-
-    assert [r.error for r in go({"picky": Picky()}).rows] == ["", "the question is empty", ""]
-
-    def no_java():
-        raise UsageError("no Java: set JAVA_HOME")
-
-    with pytest.raises(UsageError, match="no Java"):
-        go(corpora={"toy": LazyRetriever(no_java, "x")}, asked=questions(500))
-
-
 def test_a_run_in_which_nothing_succeeds_gives_up_early():
     chat = Scripted(fail=["number"])
     with pytest.raises(RunFailed, match=f"first {GIVE_UP} questions all failed.*500"):
@@ -253,13 +191,6 @@ def test_a_run_in_which_nothing_succeeds_gives_up_early():
     assert (
         len(go(asked=questions(60), store=store, chat=Scripted(fail=["number"])).failures) == 59
     )  # something had worked before
-
-
-def test_nothing_to_do_is_said_at_once():
-    read, asked = {"read": Read()}, questions(1)
-    for methods, wrong in (({}, asked), (read, {"toy": []}), (read, {"toy": asked["toy"] * 2})):
-        with pytest.raises(UsageError):
-            run(methods, wrong, PROFILE, chat=Scripted(), store=Store(), progress=False)
 
 
 def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
@@ -284,20 +215,6 @@ def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
     assert asked[0] == 0 and asked[1] <= 4 <= asked[2] <= 12
     del batches[:], chat.asked[:]
     assert not go({"parsing": Parsing(), "read": Read()}, questions(20), chat=chat).failures and batches[1][1] == 20
-
-
-def test_own_pools_and_corpora():
-    pages = [Passage(f"p{i}", f"Title {i}", f"Number {i} is here.") for i in range(4)]
-    own = {
-        "toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))],
-        "bare": questions(1)["toy"],
-    }
-    library = Resources(dataclasses.replace(PROFILE, search_scope="own"), own, {"bare": pages})
-    assert library.label("toy") == "own paragraphs" and library.label("bare") == "4 passages"
-    pool = library.retriever("toy", own["toy"][0])
-    assert pool.made is None and pool.search(["number 2"], 1)[0][0].passage.id == "p2"
-    changed = dataclasses.replace(own["toy"][0], paragraphs=tuple(pages[:2]))
-    assert library.retriever("toy", changed).fingerprint != pool.fingerprint
 
 
 @dataclass(frozen=True)
@@ -345,80 +262,6 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     assert "dollars for the index" in bill
 
 
-def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
-    pages, questions = (
-        [Passage("0", "page0", "…")],
-        {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(3)]},
-    )
-
-    def again(chat):
-        return go(
-            {"indexing": Indexing()}, questions, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat
-        )
-
-    failed = again(Scripted(fail=["page0"]))
-    assert len(failed.failures) == 3 and failed.indexing == {}
-    assert [r.answer for r in again(Scripted()).rows] == ["page0"] * 3
-
-
-@dataclass(frozen=True)
-class Navigated(Read):
-    requires = ("navigator",)
-
-    async def __call__(self, question, context):
-        value = await context.ask(ASK, question=question.question, documents=[], role="navigator")
-        return Prediction(value["answer"], context.trace, context.usage)
-
-
-def test_another_model_takes_questions_apart():
-    class Other(Scripted):
-        model = "navigator"
-
-        async def complete(self, request):
-            return [Completion("FINAL: elsewhere")]
-
-    questions, store = {"d": [Question("q", "d", "Who is here?", ("x",))]}, Store()
-
-    def answers(**who):
-        return [r.answer for r in go({"n": Navigated(), "r": Read()}, questions, store=store, **who).rows]
-
-    assert (
-        answers() == ["here?", "here?"]
-        and answers(navigator=Other()) == ["elsewhere", "here?"]
-        and answers() == ["here?", "here?"]
-    )
-
-
-def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
-    import treekit.papers.searchr.training
-
-    class Tiny(Scripted):
-        model, made = "navigator", 0
-
-        @classmethod
-        def tiny(cls):
-            cls.made += 1
-            return cls()
-
-        async def complete(self, request):
-            return [Completion("FINAL: trained")]
-
-    monkeypatch.setattr(treekit.papers.searchr.training, "TrainedNavigator", Tiny)
-    questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
-    [row] = go({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny")).rows
-    assert (row.answer, Tiny.made) == ("trained", 1)
-    with pytest.raises(UsageError, match="--set navigator=tiny"):
-        go({"n": Navigated()}, questions, load_profile("tiny"), chat=None)
-
-
-def test_averages_resample_within_their_datasets():
-    results = go(asked=questions(30, "a") | questions(10, "b"))
-    rows = results.score(lambda row: float(row.question.dataset == "a"), name="x", average="AVG")
-    assert [r["dataset"] for r in rows] == ["a", "b", "AVG"]
-    assert (rows[2]["value"], rows[2]["low"], rows[2]["high"], rows[2]["n"]) == (0.5, 0.5, 0.5, 40)
-    assert mean_of_means([[0, 1] * 20, [1] * 5]) == mean_of_means([[0, 1] * 20, [1] * 5])
-
-
 SCRIPT = """
 import signal, sys; sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
@@ -450,31 +293,6 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     chat = Scripted()
     go({"read": Read(steps=3)}, questions(200), chat=chat, store=Store(path))
     assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
-
-
-@pytest.mark.long
-def test_a_warm_run_imports_nothing_heavy(tmp_path):
-    code = """
-import sys
-from treekit.config import load_profile
-from treekit.experiments.resources import load
-from treekit.experiments.run import run
-from treekit.baselines.prompting import methods
-from treekit.store.run_store import Store
-p = load_profile("offline", n=3)
-r = run(methods(), {"hotpotqa": load("hotpotqa", "synthetic", n=3)}, p, store=Store(sys.argv[1]), progress=False)
-assert not r.failures, r.failures
-heavy = {"torch", "stanza", "pyserini", "jnius", "transformers", "bm25s", "openai", "pandas"}
-print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
-"""
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT
-        )
-        for _ in range(2)
-    ]
-    assert runs[1].returncode == 0, runs[1].stderr
-    assert runs[1].stdout.split() == ["9"]
 
 
 def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_share_its_budget(tmp_path, process_options):
@@ -509,38 +327,6 @@ def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_shar
     assert not paid(19, 20, one).failures
 
 
-@pytest.fixture
-def commanded(tmp_path, process_options):
-    "Folder of a command that hands options to this process. Its cassette doesn't exist."
-    (tmp_path / "command").mkdir()
-    process_options(
-        cassette=tmp_path / "none.cassette", store_file=tmp_path / "elsewhere.sqlite", command_dir=tmp_path / "command"
-    )
-    return tmp_path
-
-
-def test_arguments_win_over_the_options_of_the_process(commanded):
-    store, chat = Store(), Scripted()
-    assert [r.answer for r in go(store=store, chat=chat).rows] == [str(i) for i in range(3)] and len(chat.asked) == 3
-    again = go(store=store, chat=(other := Scripted()))
-    assert all(r.stored for r in again.rows) and other.asked == []
-    assert not (commanded / "elsewhere.sqlite").exists() and not (commanded / "none.cassette").exists()
-
-
-def test_given_options_replace_those_of_the_process(commanded):
-    "Its budget is its own, and it tells nobody how far it is."
-    chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
-
-    def answered(options):
-        return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
-
-    results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))
-    assert not results.failures and len(chat.asked) == 10
-    with pytest.raises(BudgetExceeded):
-        answered(RunOptions(Store(), Scripted(), progress=False))
-    assert not (commanded / "elsewhere.sqlite").exists()
-
-
 def test_in_a_replay_only_stored_calls_answer(tmp_path):
     "A given store's in the place of the cassette's; a given chat answers all the same."
     source, tape = Store(tmp_path / "source.sqlite"), tmp_path / "run.cassette"
@@ -561,25 +347,6 @@ def test_in_a_replay_only_stored_calls_answer(tmp_path):
     with pytest.raises(NotOnCassette):
         replayed(k=1, cassette=tape)
     assert not replayed(k=1, chat=Scripted(), cassette=tape).failures
-
-
-@dataclass(frozen=True)
-class Careless(Read):
-    "It opens pages, and doesn't say so."
-
-    async def __call__(self, question, context):
-        return Prediction(context.wiki.page("x").text, context.trace, context.usage)
-
-
-def test_a_method_gets_what_it_names_and_nothing_else():
-    [row] = go({"careless": Careless()}, questions(1)).rows
-    assert "requires = ('wiki',)" in row.error and "uses its context's wiki" in row.error
-
-    class Wrong(Read):
-        requires = ("wikki",)
-
-    with pytest.raises(UsageError, match="'wiki'"):
-        go({"wrong": Wrong()}, questions(1))
 
 
 def test_the_key_knows_each_thing_that_is_needed():

@@ -1,6 +1,6 @@
 "Options of a run: precedence, and how they are handed to child processes."
 
-import dataclasses, json, os, stat, subprocess, sys
+import dataclasses, json, os, stat
 from pathlib import Path
 
 import pytest
@@ -8,8 +8,6 @@ import pytest
 from treekit.config import (
     OPTIONS_VARIABLE,
     RunOptions,
-    UsageError,
-    child_environment,
     run_options,
     set_variables,
     use_options,
@@ -49,14 +47,6 @@ def no_variables(monkeypatch):
         monkeypatch.delenv(f"TREEKIT_{name}", raising=False)
 
 
-def read(path, content):
-    "Options of a process whose options file has this content."
-    path.write_text(content if isinstance(content, str) else json.dumps(content))
-    path.chmod(0o600)
-    with set_variables(**{OPTIONS_VARIABLE: str(path)}):
-        return run_options()
-
-
 def test_every_field_comes_through_the_file(tmp_path):
     assert ALL.keys() | set(OBJECTS) == {f.name for f in dataclasses.fields(RunOptions)}  # a new field is tested, too
     options = RunOptions(**ALL)
@@ -71,44 +61,6 @@ def test_the_file_is_for_its_owner_only_and_holds_no_secret(tmp_path, monkeypatc
     assert Path(path).parent == tmp_path and stat.S_IMODE(os.stat(path).st_mode) == 0o600
     assert "sk-very-secret" not in Path(path).read_text()
     assert json.loads(Path(RunOptions().for_child(tmp_path)[OPTIONS_VARIABLE]).read_text()) == {}
-
-
-@pytest.mark.parametrize("name", OBJECTS)
-def test_objects_of_this_process_are_not_handed_over(tmp_path, name):
-    with pytest.raises(ValueError, match=name):
-        RunOptions(**{name: object()}).for_child(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "content, said",
-    [
-        ({"stor_file": "x"}, "store_file"),
-        ({"chat": "x"}, "no run option named 'chat'"),
-        ({"api_key": "x"}, "no run option named 'api_key'"),
-        ({"sealed": "no"}, "'sealed'"),
-        ({"questions": ["a", 1]}, "'questions'"),
-        ({"sample_size": True}, "'sample_size'"),
-        ([1], "no options file"),
-        ("{", "no options file"),
-    ],
-)
-def test_a_wrong_file_is_said_in_a_line(tmp_path, content, said):
-    with pytest.raises(UsageError, match=said) as e:
-        read(tmp_path / "x.options", content)
-    assert len(str(e.value).splitlines()) == 1
-
-
-def test_a_file_that_is_missing_or_that_others_may_write(tmp_path):
-    with (
-        set_variables(**{OPTIONS_VARIABLE: str(tmp_path / "none")}),
-        pytest.raises(UsageError, match=f"unset {OPTIONS_VARIABLE}"),
-    ):
-        run_options()
-    path = tmp_path / "open.options"
-    path.write_text("{}")
-    path.chmod(0o666)
-    with set_variables(**{OPTIONS_VARIABLE: str(path)}), pytest.raises(UsageError, match="another user"):
-        run_options()
 
 
 def test_arguments_before_file_before_variables_before_defaults(tmp_path, monkeypatch):
@@ -129,19 +81,6 @@ def test_arguments_before_file_before_variables_before_defaults(tmp_path, monkey
     assert work_dir() == tmp_path / "variable" and OPTIONS_VARIABLE not in os.environ
 
 
-def test_a_child_process_and_its_own_child_see_the_options(tmp_path):
-    code = "import subprocess, sys; from treekit.config import run_options; print(run_options().owner, run_options().retrain, flush=True)\n"
-    twice = code + f"subprocess.run([sys.executable, '-c', {code!r}])"
-
-    def said(environment):
-        return subprocess.run([sys.executable, "-c", twice], env=environment, capture_output=True, text=True).stdout
-
-    options = RunOptions(owner="2/4", retrain=True)
-    assert said(child_environment(**options.for_child(tmp_path))) == "2/4 True\n" * 2
-    with use_options(owner="3/4"):
-        assert said(child_environment()) == "3/4 False\n" * 2
-
-
 def test_a_replay_has_none_of_the_options_of_the_process_that_verifies(tmp_path):
     "But for the parser's folder, which is part of the installation."
     from treekit.reports.verification import clean_environment
@@ -150,16 +89,3 @@ def test_a_replay_has_none_of_the_options_of_the_process_that_verifies(tmp_path)
         environment = clean_environment(tmp_path / "home")
     with set_variables(**{OPTIONS_VARIABLE: environment[OPTIONS_VARIABLE]}):
         assert run_options() == RunOptions(home=tmp_path / "home" / "kit", parser_dir=Path("p"), sealed=True)
-
-
-def test_sealed_is_an_option_of_the_children():
-    from treekit.utils.sealed_process import sealed
-
-    before = child_environment()
-    code = "from treekit.config import run_options; print(run_options().sealed, run_options().cassette)"
-    with use_options(cassette=Path("a.cassette")), sealed():
-        assert run_options().sealed
-        assert (
-            subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True a.cassette\n"
-        )
-    assert child_environment() == before and not run_options().sealed

@@ -5,19 +5,13 @@ import asyncio, json, re
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import treekit.syntax.entities
 from navigating import EXAMPLES, PASSAGES, corpus, guide
 from planning import Replies
-from fakes import RunsOfCapitals
 from sample_questions import SOURCES, folder_of
-from recorded import timed_calls
 from treekit.retrieval.bm25 import BM25
-from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load
 from treekit.retrieval.informativeness import Extensions
-from treekit.core.prompts import CallFailed
-from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context
 from treekit.baselines.subquestions import (
     LONGEST_SUBQUESTION,
@@ -26,7 +20,6 @@ from treekit.baselines.subquestions import (
     PATH,
     PATH_EXAMPLE,
     checked,
-    known_answer,
     read_path,
 )
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
@@ -34,13 +27,10 @@ from treekit.papers.searchr.references import dangling
 from treekit.language.coreference import (
     UNFOUND,
     depends_on,
-    parse_history,
-    render_history,
     resolve_references,
     slots_to_words,
 )
-from treekit.experiments.run import run
-from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
+from treekit.papers.searchr.method import TABLE3, TABLE7, SearchR
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 
@@ -162,66 +152,6 @@ def test_calls_and_the_longest_chain_of_them(name):
     assert [q for part, q in chat.parts if part == "unclear"] == example.path[1:]
 
 
-def test_the_rule_saves_the_decision_and_changes_nothing_else():
-    for example in EXAMPLES.values():
-        p, chat = ask(example.question, SearchR(decide="rule"))
-        assert "unclear" not in {part for part, _ in chat.parts}
-        assert p.answer == example.answer
-        assert list(example.facts) == [n.data["queries"][0] for n in subs(p.trace)]
-
-
-def test_a_no_leaves_the_sub_question_as_it_is():
-    p, chat = ask(EXAMPLES["table6"].question, says=instead(unclear="No."))
-    assert "reformulate" not in {part for part, _ in chat.parts}
-    assert subs(p.trace)[1].data["rewritten"] is False
-    assert subs(p.trace)[1].data["queries"] == [subs(p.trace)[1].text]
-
-
-def timed(server, example, method, latency=0.1):
-    "A run's row, and (node, question, start, end) of each call in the store, by its own clock."
-    server.script(reply="navigating:reply", latency=latency)
-    store = Store()
-    results = run(
-        {"SEARCH-R*": method},
-        {"d": [Question("q", "d", example.question)]},
-        load_profile("offline", retriever="bm25s"),
-        chat=OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=1),
-        store=store,
-        corpora={"d": PASSAGES},
-        progress=False,
-    )
-    assert not results.failures, results.failures[0].error
-    return results.rows[0], [
-        (node, re.findall(r"^(?:Question|Next): (.*)$", text, re.M)[-1], start, end)
-        for node, text, start, end in timed_calls(store)
-    ]
-
-
-def test_independent_sub_questions_overlap_in_time_and_dependent_ones_wait(server, monkeypatch):
-    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: RunsOfCapitals())
-    example = EXAMPLES["branch"]
-    row, calls = timed(server, example, WAVES)
-    at = {q: (start, end) for _, q, start, end in calls}
-    one, two, three, four = (at[q] for q in example.facts)
-    assert max(one[0], two[0]) < min(one[1], two[1])  # at the same time
-    decided = next((start, end) for _, q, start, end in calls if q == example.path[2])
-    assert decided[0] >= max(one[1], two[1]) and three[0] >= decided[1] and four[0] >= three[1]
-    assert at[example.question][0] >= four[1] and row.usage.critical_path == 9
-    server.reset()
-    _, calls = timed(server, example, SearchR())
-    ends = [(start, end) for _, _, start, end in sorted(calls, key=lambda c: c[2])]
-    assert all(b[0] >= a[1] for a, b in zip(ends, ends[1:]))
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_the_same_trace_whatever_answers_first(name):
-    one, chat = ask(EXAMPLES[name].question, WAVES, at_once=1)
-    assert chat.most == 1
-    for seed in range(3):
-        many, _ = ask(EXAMPLES[name].question, WAVES, pauses=f"{seed} ")
-        assert many.trace.to_json() == one.trace.to_json() and many.usage == one.usage
-
-
 def test_the_navigator_is_a_model_of_its_own():
     example = EXAMPLES["table6"]
     guided, answering = Replies(guide), None
@@ -238,31 +168,6 @@ def test_the_navigator_is_a_model_of_its_own():
         "reformulate",
         "integrate",
     } and p.usage.calls == 5
-
-
-def test_what_was_answered_is_not_asked_again():
-    store = Store()
-    first, _ = ask(EXAMPLES["branch"].question, store=store)
-    again, chat = ask(EXAMPLES["branch"].question, store=store)
-    assert chat.asked == [] and again.usage.hits == again.usage.calls == 11 and again.answer == first.answer
-
-
-def test_a_failed_call_stops_the_others_and_the_trace_keeps_what_was_found():
-    def says(part, question, inputs):
-        if question == "Where did Orrin Sark study?":
-            return CallFailed("server", "the server has an error", "try later")
-        return guide(part, question, inputs)
-
-    with pytest.raises(CallFailed) as e:
-        ask(EXAMPLES["branch"].question, says=says)
-    assert [n.kind for n in e.value.context.trace.nodes] == ["question", "path"] + ["sub-question"] * 4
-    with pytest.raises(UsageError, match="the question is empty"):
-        ask("  ")
-    with pytest.raises(UsageError, match="informative to 0"):
-        ask("Who?", corpus=None)
-    with pytest.raises(UsageError, match="the question is Korean: .* toq"):
-        ask("회색 항구를 쓴 사람은 누구인가요?")
-    assert ask(EXAMPLES["whole"].question, SearchR(informative=0), corpus=None)[0].answer == "Ida Roth"
 
 
 # --- Sec. 2.4, 3.3, 3.4: what is read
@@ -306,53 +211,6 @@ def test_the_ablations_read_what_they_should():
     }
 
 
-def test_the_steps_beyond_the_paper_change_what_is_read():
-    beyond = SearchR(informative=2, similar=2, steps="all", fusion="reciprocal")
-    got, _ = read_for(beyond, "Where is Norden Lyceum?")
-    assert got[0][0] == "p5"
-    assert beyond.requires == ("corpus", "navigator")
-    assert "corpus" not in TABLE3["w/o QIR"].requires
-    assert "navigator" not in TABLE3["w/o Dec."].requires
-    assert set(TABLE3) == {"Ours", "w/o Dec.", "w/o QIR"}
-    assert set(TABLE7) == {"Ours", "w/o dense retrieval in QIR", "masked QIR", "w/o QIR"}
-    assert METHODS == {"SEARCH-R*": SearchR()}
-
-
-def test_a_passage_without_entity_or_parse_has_score_0_and_the_trace_says_so():
-    bare = [
-        Passage("plain", "", "the river is long"),
-        Passage("empty", "", "… river …"),
-        Passage("odd", "", "river"),
-        Passage("tarn", "", "Tarn has a river."),
-    ]
-
-    class Some(RunsOfCapitals):
-        fingerprint = "some"
-
-        def one(self, text):
-            if text.startswith("river"):
-                return treekit.syntax.entities.AnnotatedText((), (), "the parser found no sentence")
-            return super().one(text)
-
-    from treekit.experiments.resources import Corpus
-
-    p, _ = ask(
-        "Which river is in Tarn?",
-        SearchR(informative=1, similar=3, refill=True),
-        passages=bare,
-        says=instead(navigate='["Which river is in Tarn?"]', answer="FINAL: x"),
-        corpus=Corpus(bare, "bare", treekit.syntax.entities.Annotations(Some())),
-    )
-    hits = {h["id"]: h for h in subs(p.trace)[0].data["hits"]}
-    assert hits["tarn"]["informativeness"] == 1 and hits["tarn"]["entities"][0]["rank"] == 1
-    assert hits["plain"] == dict(
-        id="plain", title="", score=hits["plain"]["score"], informativeness=0, note="the passage has no entity"
-    )
-    assert hits["odd"]["note"] == "the parser found no sentence"
-    [said] = subs(p.trace)[0].notes
-    assert said == "no entity, or no parse, and so informativeness 0: 3 of 4 passages"
-
-
 # --- whatever a navigator may write
 
 BAD = {
@@ -392,58 +250,6 @@ def test_a_bad_path_is_recorded_and_the_question_goes_on(kind):
     if kind not in ("one", "other writing"):
         assert notes(p.trace), kind
     json.dumps(p.to_json()).encode()
-
-
-def test_what_the_notes_say():
-    def said(kind, **replies):
-        return notes(
-            ask(
-                EXAMPLES["table6"].question,
-                says=instead(
-                    navigate=BAD[kind] if kind else None,
-                    **dict(answer="FINAL: Kevin James", integrate="FINAL: x") | replies,
-                ),
-            )[0].trace
-        )
-
-    assert said("twenty") == ["20 sub-questions; the first 8 are asked"]
-    assert said("repeated") == [
-        "sub-question 2 repeats sub-question 1; asked once",
-        "sub-question 3 repeats sub-question 1; asked once",
-    ]
-    assert said("over-long") == ["sub-question 1 has 24999 characters; the first 400 are asked"]
-    assert [n for n in said("a reference that nothing resolves") if "earlier" in n] == [
-        "nothing earlier is 'this producer'; asked as it stands",
-        "nothing earlier is '#9'; asked as it stands",
-    ]
-    assert said("nothing")[-1] == "no sub-question is left; the question itself is asked"
-    assert said("", answer="FINAL: unknown") == ["what it refers to wasn't found; asked as it stands"]
-    assert said("", reformulate="…") == ["the rewriting is empty; asked as it stands"]
-    assert said("", reformulate="Who " * 200)[0].startswith("the rewriting has 799 characters")
-
-
-def test_a_missing_answer_stands_in_the_history():
-    p, _ = ask(
-        EXAMPLES["branch"].question,
-        says=lambda part, q, inputs: (
-            "FINAL: unknown" if (part, q) == ("answer", "Where is Norden Lyceum?") else guide(part, q, inputs)
-        ),
-    )
-    one, _, three, four = subs(p.trace)
-    # what was found is put in, the rest stays
-    assert one.data["evidence"] == UNFOUND and three.data["queries"] == [
-        "Who was born in #1 and studied at Sark Academy?"
-    ]
-    assert notes(p.trace) == ["what it refers to wasn't found; asked as it stands"] and p.answer == "unknown"
-    assert [
-        known_answer(a) for a in ("Unknown.", "N/A", "not stated in the passages", "Unknown Pleasures", "1702")
-    ] == [
-        "",
-        "",
-        "",
-        "Unknown Pleasures",
-        "1702",
-    ]
 
 
 # --- reading
@@ -500,25 +306,6 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
 def test_what_is_written_is_read_again(paths):
     assert read_path(PATH.render(paths[0]))[0] == paths[0]
     assert read_paths(PATHS.render(paths))[0] == [p for p in paths if p not in PATH_EXAMPLE[1:]]
-
-
-@settings(deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 30), TEXTS, TEXTS), max_size=5))
-def test_history_is_read_as_it_is_told(rows):
-    rows = [(n, " ".join(q.split()), " ".join(a.replace("→", "->").split())) for n, q, a in rows]
-    assert parse_history(render_history(rows)) == [(n, q, "" if a == UNFOUND else a) for n, q, a in rows]
-
-
-def test_slots_keep_their_meaning_when_something_is_left_out():
-    assert checked(["Who made X?", "who made X", "Where was #2 born?", "", "When did #3 end?", "Is #4 big?"], "?")[
-        0
-    ] == (
-        "Who made X?",
-        "Where was #1 born?",
-        "When did #2 end?",
-        "Is #0 big?",
-    )
-    assert dangling(["Who made X?", "Is #0 big?"])[1] == ("#0",) and depends_on(["Who made X?", "Is #0 big?"])[1] == ()
 
 
 # --- what a sub-question refers to

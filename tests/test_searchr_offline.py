@@ -1,22 +1,15 @@
 "What the offline reader is worth along SEARCH-R's reasoning paths and for its baselines: paths, references, one-step questions, integration and graphs, on the world and on real questions; and what it does with bad input."
 
-import json, re, time
+import json, re
 from functools import cache
 
 import pytest
 
-from commands import here_and_there
 from sample_questions import SOURCES, folder_of
-from treekit.retrieval.bm25 import BM25
 from treekit.core.types import Passage
-from treekit.scoring.short import em
 from treekit.experiments.resources import load, load_corpus
 from treekit.models.extractive.client import HANDLERS
-from treekit.papers.searchr.references import dangling
 from treekit.language.coreference import render_history, slots_to_words
-from treekit.models.extractive.decomposing import decompose
-
-SETS = ("musique", "hotpotqa", "2wiki")
 
 
 def handle(task, **inputs):
@@ -34,10 +27,6 @@ def gold(q):
     return steps[:-1] if "comparison" in q.type else steps
 
 
-def slots(steps):
-    return [tuple(dict.fromkeys(map(int, re.findall(r"#(\d+)", s)))) for s in steps]
-
-
 def filled(text, answers):
     return re.sub(r"#(\d+)", lambda m: answers[int(m[1]) - 1], text)
 
@@ -45,29 +34,6 @@ def filled(text, answers):
 @cache
 def rows_of(source, file):
     return [json.loads(line) for line in (folder_of(source, file) / file).open(encoding="utf-8")]
-
-
-# ------------------------------------------------------------------ paths
-@pytest.mark.parametrize(
-    "source, file, floor",
-    [("real", "musique.dev.jsonl", 0.25), ("real", "musique_questions.dev.jsonl", 0.2)],
-)
-def test_real_questions_are_harder(source, file, floor):
-    "The shape of the gold decomposition."
-    rows = rows_of(source, file)
-    good = [slots(decompose(r["question"])) == slots([s["question"] for s in r["decomposition"]]) for r in rows]
-    assert sum(good) / len(good) >= floor
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", SETS)
-def test_two_paths_differ_and_resolve(name):
-    for q in questions(name):
-        paths = handle("generate_paths", question=q.question)
-        assert len(paths) == 2 and all(paths) and paths[0] != paths[1]
-        for path in paths:
-            assert len(set(path)) == len(path) and (path == [q.question] or not any(map(any, dangling(path))))
-        assert handle("decompose_path", question=q.question) == paths[0]
 
 
 @pytest.mark.parametrize(
@@ -114,67 +80,6 @@ def test_references_are_seen_and_filled_in_written_paths(source):
     ]
     judged, rewritten = [x for j, _ in rows for x in j], [x for _, r in rows for x in r]
     assert sum(judged) / len(judged) >= 0.9 and sum(rewritten) / len(rewritten) >= 0.85
-
-
-# ------------------------------------------------------------------ answers
-def test_a_lost_step_is_no_answer():
-    q = "How many people live in the city where Ida Roth died?"
-    assert (
-        handle(
-            "integrate_answers", question=q, history=render_history([(0, "In which city did Ida Roth die?", "Tarn")])
-        )["answer"]
-        == "unknown"
-    )
-    assert (
-        handle(
-            "integrate_answers", question="When was it?", history=render_history([(0, "When was it?", "(not found)")])
-        )["answer"]
-        == "unknown"
-    )
-
-
-@pytest.mark.long
-def test_simple_questions_on_written_pages():
-    "Single steps of real questions over ten retrieved passages."
-    pairs = []
-    for r in rows_of("real", "musique.dev.jsonl")[:40]:
-        answers = [s["answer"] for s in r["decomposition"]]
-        for s in r["decomposition"]:
-            x, arrow, relation = filled(s["question"], answers).partition(" >> ")
-            pairs.append((f"What is the {relation.strip()} of {x.strip()}?" if arrow else x, s["answer"]))
-    shelf = BM25([Passage(d["id"], d["title"], d["text"]) for d in rows_of("real", "musique_corpus.jsonl")])
-    said = [
-        handle("answer_short", question=q, documents=tuple(h.passage for h in shelf.search([q], 10)[0]))["answer"]
-        for q, _ in pairs
-    ]
-    right = sum(em(a, [g]) for a, (_, g) in zip(said, pairs)) / len(pairs)
-    print(right, len(pairs))
-    assert right >= 0.15
-
-
-def test_search_r1_walks_and_stops():
-    shelf = BM25(load_corpus("musique"))
-    for q in questions("hotpotqa")[:30]:
-        turns = ""
-        for turn in range(6):
-            said = handle("think_search_answer", question=q.question, turns=turns)
-            assert bool(said["search"]) != bool(said["answer"])
-            if said["answer"]:
-                break
-            found = "\n".join(
-                f"[{i}] {h.passage.title}: {h.passage.text}"
-                for i, h in enumerate(shelf.search([said["search"]], 5)[0], 1)
-            )
-            turns += f"<think>{said['thought']}</think>\n<search>{said['search']}</search>\n\n<information>{found}</information>\n\n"
-        assert said["answer"]
-
-
-def test_search_r1_answers_when_told_to():
-    turns = (
-        "<search>Who directed The Lamp?</search>\n\n<information>(nothing was found)</information>\nI can't search any more. I write "
-        "the final answer between <answer> and </answer>.\n"
-    )
-    assert handle("think_search_answer", question="Who directed The Lamp?", turns=turns)["answer"]
 
 
 # ------------------------------------------------------------------ graphs
@@ -234,28 +139,3 @@ def test_strange_input_gets_a_reply(strange):
     assert isinstance(handle("summarise_descriptions", name=strange, descriptions=[strange], words=strange), str)
     assert 0 <= handle("report_community", entities=[strange], relations=[strange], reports=[strange])["rating"] <= 10
     assert all(0 <= p["score"] <= 100 for p in handle("map_answer", question=strange, reports=[strange]))
-
-
-def test_strange_input_is_read_in_no_time():
-    start = time.process_time()
-    for text in STRANGE:
-        handle("generate_paths", question=text)
-    assert time.process_time() - start < 5
-
-
-SAYS = """
-from treekit.experiments.resources import load, load_corpus
-from treekit.models.extractive.client import HANDLERS
-import hashlib
-said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]
-p = load_corpus("musique")[:60]
-said += [HANDLERS["extract_graph"](passage=f"{x.title}\\n{x.text}") for x in p]
-said += [HANDLERS["answer_short"](question="When was Katoa Litokoa born?", documents=p)]
-print(hashlib.sha256(repr(said).encode()).hexdigest())
-"""
-
-
-@pytest.mark.long
-def test_every_process_says_the_same():
-    here, there = here_and_there(SAYS)
-    assert here == there != ""

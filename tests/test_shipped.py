@@ -1,13 +1,12 @@
 "The weights that come with the kit: all there, unchanged, small enough, and made by today's recipes."
 
-import functools, hashlib, json
+import hashlib
 
 import pytest
 
 from treekit.papers.searchr import training as navigator
 from treekit.papers.rdr2 import training as router
 from treekit.training import pretrained
-from treekit.synthetic.generate import SyntheticWiki
 
 
 def test_every_file_is_what_the_manifest_says():
@@ -38,25 +37,6 @@ def test_the_recipes_are_todays(monkeypatch, tmp_path):
         cached.cache_clear()
 
 
-@pytest.mark.slow
-def test_the_lessons_are_those_that_came_along(monkeypatch, tmp_path):
-    "A question of the world is worded for learning as it was when the weights were trained: without what is held out."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    # of sixty blocks each is made once: the wiki, the training side and the dev side ask for it in turn
-    from treekit.synthetic import drafts, facts, generate
-
-    pages, write = functools.cache(generate._pages.__wrapped__), functools.cache(generate.write)
-    make_block = functools.cache(facts.make_block.__wrapped__)
-    for module in (drafts, generate):
-        monkeypatch.setattr(module, "write", write)
-        monkeypatch.setattr(module, "make_block", make_block)
-    monkeypatch.setattr(generate, "_pages", pages)
-    router.tiny_samples.cache_clear()
-    made = router.lessons(SyntheticWiki(1, router.PRESETS["tiny"].articles), 60)
-    assert made == router.tiny_samples()["lessons"][:60]
-    router.tiny_samples.cache_clear()
-
-
 def test_no_table_trains():
     "All that RDR²'s Table 4 and the tables from three seeds want comes along, in the room that there is."
     wanted = {f"router/{name}/0" for name in router.SETTINGS}
@@ -67,23 +47,6 @@ def test_no_table_trains():
         for seed in range(3)
     }
     assert wanted <= pretrained.manifest()["models"].keys()
-
-
-def test_one_is_laid_out_with_its_log(tmp_path):
-    name = "navigator/after PPO/0"
-    entry = pretrained.manifest()["models"][name]
-    assert pretrained.unpacked(name, entry["recipe"], tmp_path)
-    assert (tmp_path / "model" / "model.safetensors").stat().st_size > 1_000_000 and json.loads(
-        (tmp_path / "log.json").read_text()
-    )["log"]
-    assert pretrained.shipped(name, "another recipe") is None
-
-
-def test_retrain_leaves_them_alone(process_options, tmp_path):
-    process_options(retrain=True)
-    name = "navigator/after PPO/0"
-    assert not pretrained.unpacked(name, pretrained.manifest()["models"][name]["recipe"], tmp_path)
-    assert pretrained.place("routers") == "routers-retrained"
 
 
 def test_a_changed_file_is_an_error_that_says_what_to_do(monkeypatch, tmp_path):

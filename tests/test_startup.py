@@ -1,6 +1,6 @@
 "How a real run starts: the hub's layouts, the doctor, the dry run, and one line for what would stop a run that is paid for."
 
-import bz2, json, shutil, threading
+import json, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -10,15 +10,9 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from treekit.config import Profile, UsageError, load_profile
 from treekit.core.prompts import CallFailed, Request
-from treekit.corpora.formats import DataError
-from treekit.corpora.load import Hub, read_corpus
-from treekit.corpora.lookup import Documents
-from treekit.corpora.tree_store import TreeStore, build
-from treekit.artefacts.environment_check import checks, lacking, longest_prompt, preflight, requirements
+from treekit.artefacts.environment_check import checks, preflight, requirements
 from treekit.retrieval.factory import dense_models
-from treekit.experiments.resources import datasets, exemplars, load, load_corpus
-from treekit.experiments.tables import sample_questions
-from treekit.syntax.parser import load_package, parser_for
+from treekit.experiments.resources import exemplars, load, load_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "data" / "fixtures"
@@ -94,118 +88,6 @@ def test_alces_files(name):
         exemplars(name, HUB, 3)
 
 
-def test_what_nobody_published_is_the_worlds(capsys):
-    assert (
-        "komultihop" in datasets("hub")
-        and load("komultihop", "hub", n=2)[0].lang == "ko"
-        and load_corpus("komultihop", "hub")
-    )
-    assert "is not published" in capsys.readouterr().out
-
-
-def test_what_a_source_lacks_is_said(tmp_path, capsys):
-    shutil.copy(FIXTURES / "official" / "hotpot_dev_distractor_v1.json", tmp_path)
-    assert list(sample_questions(load_profile("offline", data=str(tmp_path)))) == ["hotpotqa"]
-    assert "left out: musique, 2wiki, ambigdocs, asqa" in capsys.readouterr().out
-
-
-def test_dprs_passages_and_a_dump(tmp_path):
-    passages = list(read_corpus(FIXTURES / "psgs_w100.tsv"))
-    assert passages[0].id == "wiki:1" and len(passages) > 100
-    store = build(next(FIXTURES.glob("*.xml.bz2")), tmp_path / "wiki.trees", workers=1, progress=False)
-    assert store.counts == {"documents": 100, "redirect": 1}
-    documents = Documents(TreeStore(tmp_path / "wiki.trees"))
-    assert all(documents.of(p) for p in passages[:50])
-
-
-def test_a_parser_of_stanzas_by_its_name(monkeypatch):
-    import stanza
-
-    asked = {}
-    monkeypatch.setattr(stanza, "Pipeline", lambda **how: asked.update(how))
-    for name in ("combined", "default_accurate", "gum"):
-        assert parser_for(load_profile("offline", parser=name)).label == f"Stanza {name}"
-    load_package("combined")
-    assert (
-        asked["package"] is None
-        and asked["processors"]["depparse"] == "combined"
-        and asked["processors"]["ner"] == "default"
-    )
-    with pytest.raises(UsageError, match="did you mean 'combined'"):
-        parser_for(load_profile("offline", parser="combind"))
-
-
-def test_a_record_without_a_field(tmp_path):
-    rows = json.loads((FIXTURES / "official" / "hotpot_dev_distractor_v1.json").read_text())
-    del rows[1]["answer"]
-    (tmp_path / "hotpot_dev_distractor_v1.json").write_text(json.dumps(rows))
-    with pytest.raises(DataError, match="hotpot_dev_distractor_v1.json, record 2: field 'answers' is missing"):
-        load("hotpotqa", tmp_path)
-    repo = tmp_path / "hub" / "princeton-nlp" / "ALCE-data"
-    repo.mkdir(parents=True)
-    (repo / "ALCE-data.tar").write_bytes((FIXTURES / "hub/princeton-nlp/ALCE-data/ALCE-data.tar").read_bytes()[:3000])
-    with pytest.raises(UsageError, match="ALCE-data.tar"):
-        Hub(tmp_path / "hub").questions("qampari")
-
-
-@pytest.mark.long
-def test_an_index_of_another_version_or_none(tmp_path):
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "segments_1").write_bytes(b"\x3f\xd7\x6c\x17\x08segments\x00\x00\x00\x63" + bytes(40))
-    for place in (tmp_path / "index", tmp_path / "nowhere"):
-        code, said = treekit_(
-            "reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}"
-        )
-        assert code == 2 and said.strip().count("\n") == 0 and ("index" in said), said
-        assert ("another Lucene version's" if place.name == "index" else "no such folder; build it") in said
-    code, said = treekit_(
-        "reproduce", "treerare/table3", "--profile", "paper", "--set", f"retriever=prebuilt:{tmp_path / 'nowhere'}"
-    )
-    assert code == 2 and "no such folder" in said, said
-    with pytest.raises(UsageError, match="wikipedia-dpr-100w"):
-        preflight(load_profile("paper"), ["treerare/table3"])  # as the paper has it
-    assert not (tmp_path / "home" / "runs").exists()
-    assert "build it" in lacking(dict(kind="index", name=str(tmp_path / "nowhere")), load_profile("openai"))
-    assert "9.2 GB" in lacking(dict(kind="index", name="wikipedia-dpr-100w"), load_profile("openai"))
-
-
-def test_a_dump_cut_in_the_middle(tmp_path):
-    dump = next(FIXTURES.glob("*.xml.bz2")).read_bytes()
-    whole = bz2.decompress(dump)
-    for name, data in (("cut.xml.bz2", dump[:9000]), ("cut.xml", whole[: whole.index(b"</page>", 40_000) - 50])):
-        (tmp_path / name).write_bytes(data)
-        code, said = treekit_("corpus", "trees", tmp_path / name, tmp_path / f"{name}.trees", "--workers", 1)
-        assert code == 2 and "is cut off" in said and "download it anew" in said, said
-        with pytest.raises(UsageError, match="not finished"):
-            TreeStore(tmp_path / f"{name}.trees")
-
-
-def test_a_context_that_is_too_small(serve):
-    code, said = treekit_("reproduce", "rdr2/table1", "--profile", "vllm", "--set", "context=4096")
-    assert code == 2 and "rdr2/table1 need about 16,824 tokens" in said and said.strip().count("\n") == 0, said
-    said_by_server, _ = serve(models={"data": [{"id": "m", "max_model_len": 4096}]})
-    code, said = treekit_(
-        "reproduce", "treerare/table1", "--profile", "vllm", "--model", "m", "--endpoint", said_by_server
-    )
-    assert code == 2 and "reads 4,096" in said and said.strip().count("\n") == 0, said
-    [row] = [c for c in checks(load_profile("vllm", context=4096), "rdr2") if c[0] == "context"]
-    assert row[1] is False and "max-model-len" in row[3]
-
-
-def test_how_long_prompts_get_follows_from_the_methods_settings():
-    profile = load_profile("local")
-    assert longest_prompt("treerare", profile) == 3 * 15 * 150 + 800 + profile.max_tokens
-    assert (
-        longest_prompt("rdr2", profile)
-        > longest_prompt("searchr", profile, "table8")
-        > longest_prompt("searchr", profile, "table2")
-    )
-    assert (
-        longest_prompt("toq", load_profile("local", max_tokens=4000))
-        == longest_prompt("toq", profile) + 4000 - profile.max_tokens
-    )
-
-
 def test_the_doctor_knows_what_each_paper_asks_for():
     found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in requirements()}
     assert (
@@ -241,36 +123,6 @@ def test_a_server_without_log_probabilities(serve):
     good = {"choices": [{"text": "x", "logprobs": {"token_logprobs": [None, -1.5, -2.0]}}]}
     address, _ = serve(models={"data": [{"id": "m"}]}, completions=good)
     preflight(load_profile("vllm", model="m", endpoint=address), ["arise"])
-
-
-def test_a_key_follows_no_redirect(serve, monkeypatch):
-    other, heard = serve(models={"data": []})
-    address, _ = serve(**{"v1/models": (302, {"Location": f"{other}/models"})})
-    monkeypatch.setenv("SOME_KEY", "sk-secret")
-    profile = Profile("p", model="m", endpoint=f"{address}/v1", api_key_env="SOME_KEY")
-    [row] = [c for c in checks(profile) if c[0] == "model"]
-    assert row[1] is False and "redirects to" in row[2] and "follow no redirect" in row[3] and heard == []
-    code, said = treekit_("doctor", "--profile", "vllm", "arise")
-    assert code == 2 and "✗ model" in said
-
-
-def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
-    "As the guide says it, with TreeRare, which is the default."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    from treekit.papers.treerare.prompts import SUBQUESTIONS
-
-    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "nbs/docs/howto/prompts.md").read_text(
-        encoding="utf-8"
-    )
-    mine = tmp_path / "mine.toml"
-    mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
-    code, said = treekit_(
-        "ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json"
-    )
-    assert code == 0 and json.loads(said)["answer"] == "22 May 1880", said
-    mine.write_text('["treerare.subquestion"]\ntemplate = "x"\n')
-    code, said = treekit_("ask", "Who?", "--set", f"prompts={mine}")
-    assert code == 2 and "treerare.subquestions" in said
 
 
 def test_no_field_of_a_method_hides_a_setting_of_the_profile():

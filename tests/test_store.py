@@ -5,7 +5,7 @@ import asyncio, sqlite3, zlib
 import pytest
 
 from treekit.config import Profile, UsageError
-from treekit.core.prompts import CallFailed, Request
+from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
 from treekit.llm.prices import BudgetExceeded, load_prices
 from treekit.store.run_store import Store, keys
@@ -70,39 +70,6 @@ def test_an_error_is_never_stored(server, path):
     assert (used["calls"], used["hits"], used["failed"]) == (1, 0, 0)  # it was had in the end
 
 
-def test_a_cancelled_asker_does_not_take_the_others_with_it(server, path):
-    server.script(latency=0.3)
-    stored = chat(path, server.url)
-
-    async def main():
-        first, second = (asyncio.ensure_future(stored.complete(asked(question="Where?"))) for _ in range(2))
-        while not server.count:
-            await asyncio.sleep(0.01)
-        first.cancel()
-        return await second
-
-    assert asyncio.run(main())[0].text and server.count == 2
-
-
-def test_one_loop_after_another(server, path):
-    server.script(latency=0.2)
-    stored = chat(path, server.url)
-    for _ in range(2):
-        assert asyncio.run(stored.complete(asked(question="Where?")))
-    assert server.count == 1
-    loop = asyncio.new_event_loop()  # a loop that ends with a call under way leaves nothing behind
-    task = loop.create_task(stored.complete(asked(question="When?")))
-
-    async def under_way():
-        while server.count < 2:
-            await asyncio.sleep(0.01)
-
-    loop.run_until_complete(asyncio.wait_for(under_way(), 20))
-    loop.close()
-    assert asyncio.run(stored.complete(asked(question="When?"))) and server.count == 3
-    del task
-
-
 def cost(server):
     "What the server would have charged, in dollars."
     return sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 for r in server.requests if r.get("tokens"))
@@ -129,23 +96,6 @@ def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, p
     rich = chat(path, server.url, budget=0.001)
     assert all(isinstance(r, list) for r in asyncio.run(as_far_as_it_goes(rich))) and server.count == 60
     assert rich.totals.hits == before and rich.totals.money == pytest.approx(cost(server) - poor.budget.spent)
-
-
-def test_paid_tries_that_gave_nothing_count(server, path):
-    server.script(faults=[dict(kind="empty", times=99)])
-    stored = chat(path, server.url, budget=1.0, retries=3)
-    with pytest.raises(CallFailed):
-        run(stored, asked(question="Where is Lyon?", temperature=1))
-    assert stored.budget.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(
-        stored.budget.spent
-    )
-    assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.budget.spent)
-    # one call fits, but not what a truncated one may have cost on top
-    poor = chat(path, server.url, budget=0.000013, max_tokens=10, retries=3)
-    server.reset(faults=[dict(kind="cut", times=99)])
-    with pytest.raises(BudgetExceeded):
-        run(poor, asked(question="Where is Lyon?"))
-    assert server.count == 1
 
 
 def test_a_budget_needs_a_price(server, path):
@@ -221,39 +171,3 @@ def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
     with pytest.raises(NotOnCassette, match="test.store.*gpt-4o-mini|gpt-4o-mini.*test.store"):
         run(chat_again, asked(question="Who?"))
     assert tape.read_bytes() == content and server.count == 5
-
-
-def test_scores_are_kept_too(server, path):
-    stored = chat(path, server.url)
-    request = Request((dict(role="user", content="The capital of France is"),))
-
-    async def twice():
-        return [await stored.score(request, "Paris") for _ in range(2)] + [await stored.score(request, "Lyon")]
-
-    assert asyncio.run(twice()) == [[-0.5], [-0.5], [-0.4]] and server.count == 2
-
-
-def test_the_rest_is_recorded_when_one_sample_fails(server, path):
-    server.script(n=False, faults=[dict(kind="empty", times=0)])
-    stored = chat(path, server.url, retries=0)
-    stored.chat.one_by_one = True
-    server.script(faults=[dict(kind="500", times=1)])
-    request = asked(question="Where?", n=4, temperature=1)
-    with pytest.raises(CallFailed):
-        run(stored, request)
-    assert len(stored.store.calls(stored_keys(stored, request))) == 3
-    run(stored, request)
-    assert server.count == 5
-
-
-def stored_keys(stored, request):
-    return keys(request, stored.model, stored.endpoint, stored.defaults)
-
-
-def test_estimate_before_anything_is_spent(server, path):
-    stored = chat(path, server.url)
-    run(stored, asked(question="Where?"))
-    when = [asked(question="When was it?", n=n, max_tokens=100) for n in (2, 1)]
-    estimate = stored.estimate([asked(question="Where?"), *when])
-    assert {k: estimate[k] for k in ("calls", "stored", "tokens_in")} == dict(calls=3, stored=1, tokens_in=3)
-    assert 0 < estimate["money"] < estimate["at_most"] < 0.001 and server.count == 1

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from treekit.figures.style import (
-    MODEL_MARKERS,
     ROLES,
-    axis_limits,
-    drawing_scale,
     figure_of,
-    method_styles,
-    model_markers,
     role_of,
     shown_name,
 )
@@ -72,14 +67,6 @@ def test_each_paper_declares_its_own_method():
             assert role_of(printed) == "own", printed
 
 
-def test_a_roles_look_and_a_models_marker_are_the_same_in_every_figure():
-    assert method_styles(["ReAct", "TreeRare (CT)"])["ReAct"] == method_styles(["Vanilla", "ReAct"])["ReAct"]
-    assert model_markers(["GPT-4o", "mine"])["GPT-4o"] == model_markers(["simulated (offline)", "GPT-4o"])["GPT-4o"]
-    assert len(set(MODEL_MARKERS.values())) == len(MODEL_MARKERS)
-    same_role = ["Vanilla", "CoT", "RAG x", "Self-Consistency"]
-    assert len({str(look) for look in method_styles(same_role).values()}) == len(same_role)
-
-
 def test_colours_come_from_the_table():
     "No hexadecimal colour but greys outside of `style`, apart from the style sheets of pages; palettes are for series that are no methods."
     files = [
@@ -119,14 +106,6 @@ def test_a_figure_names_its_rows_as_its_table_does():
         if "as_run(" in text:
             drawn[f"{path.parent.name}/{path.stem}"] = re.findall(r"partial\(dot_plot, (\w+)", text)
     assert len(drawn) > 10 and {name: found for name, found in drawn.items() if {*found} - {"shown", "as_run"}} == {}
-
-
-def test_percent_is_the_one_unit_of_scores():
-    for name, kind in METRIC_TYPES.items():
-        if kind.unit == "percent":
-            assert drawing_scale(name, [0.4, 0.9]) == 100 and drawing_scale(name, [40.0]) == 1
-            assert axis_limits(name, [40, 71.5]) == axis_limits(name, [3, 79])  # one axis from zero on
-    assert drawing_scale("Len", [0.5]) == 1
 
 
 def read(path):

@@ -1,10 +1,9 @@
 "treekit.syntax.parser: the bundled models, their manifest, the cache; what crosses processes."
 
-import json, shutil, subprocess, sys
-from concurrent.futures import ProcessPoolExecutor
+import json, shutil
 import pytest
 from treekit.config import UsageError, load_profile, root
-from treekit.syntax.parser import FILES, LONGEST_SENTENCE, ParseCache, StanzaParser, check_models, parser_for
+from treekit.syntax.parser import FILES, ParseCache, StanzaParser, check_models, parser_for
 
 BUNDLED = root() / "data" / "parser"
 QUESTIONS = [
@@ -80,17 +79,6 @@ def test_a_parse_without_phrases_has_the_same_words_and_is_not_stored(parses, tm
     assert some.cache.get(some.fingerprint, QUESTIONS) == {}
 
 
-@pytest.mark.long
-def test_empty_long_and_foreign(parser):
-    empty, blank, long, korean = parser.parse(["", " \n ", "and so on " * 340, "세종대왕의 아버지는 누구인가?"])
-    assert empty.sentences == blank.sentences == ()
-    assert (
-        all(len(s.tokens) <= LONGEST_SENTENCE and s.tree for s in long.sentences)
-        and sum(len(s.tokens) for s in long.sentences) >= 1000
-    )
-    assert korean.sentences
-
-
 def copy_models(folder):
     shutil.copytree(BUNDLED, folder)
     return folder
@@ -111,73 +99,11 @@ def test_a_truncated_model_is_named(tmp_path):
         check_models(folder)
 
 
-def test_a_truncated_model_without_a_manifest(tmp_path):
-    folder = copy_models(tmp_path / "models")
-    (folder / "manifest.json").unlink()
-    (folder / "pos.pt").write_bytes(b"not a model")
-    parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
-    with pytest.raises(UsageError, match="can't load the models in 'models'"):
-        parser.parse(["Who won?"])
-
-
-def test_a_broken_manifest(tmp_path):
-    folder = copy_models(tmp_path / "models")
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(UsageError, match="not JSON"):
-        StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
-
-
-def test_no_folder():
-    with pytest.raises(UsageError, match="no folder 'nowhere'"):
-        StanzaParser("/nowhere")
-
-
 def test_the_manifest_is_that_of_the_models():
     files = json.loads((BUNDLED / "manifest.json").read_text())["files"]
     assert set(files) == set(FILES)
     check_models(BUNDLED)
     assert sum(f.stat().st_size for f in BUNDLED.iterdir()) < 20e6
-
-
-WARM = """
-import sys
-from treekit.syntax.parser import ParseCache, StanzaParser
-p, = StanzaParser({folder!r}, cache=ParseCache({cache!r})).parse([{text!r}])
-print(p.sentences[0].root.text, sorted({{"torch", "stanza", "numpy"}} & set(sys.modules)))
-"""
-
-
-def test_a_warm_cache_needs_no_stanza(parser, parses):
-    code = WARM.format(folder=str(BUNDLED), cache=str(parser.cache.path), text=QUESTIONS[5])
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root())
-    assert done.stdout.strip() == "die []"
-
-
-def _write(args):
-    path, n = args
-    from treekit.syntax.parser import Parse
-
-    cache = ParseCache(path)
-    for i in range(40):
-        cache.put("f", [Parse(f"text {i}")])
-        cache.get("f", [f"text {n * i}"])
-    return len(cache.get("f", [f"text {i}" for i in range(40)]))
-
-
-def test_many_processes_share_the_cache(tmp_path):
-    with ProcessPoolExecutor(4) as pool:
-        assert list(pool.map(_write, [(tmp_path / "p.sqlite", n) for n in range(4)])) == [40] * 4
-
-
-def test_other_models_have_another_fingerprint(tmp_path):
-    folder = copy_models(tmp_path / "models")
-    first = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
-    before = first.fingerprint
-    assert before == StanzaParser(BUNDLED, cache=first.cache).fingerprint
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"]["dep.pt"]["sha256"] = "0" * 64
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    assert first.fingerprint != before
 
 
 def test_parser_for_a_profile(monkeypatch, tmp_path):

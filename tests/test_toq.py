@@ -1,18 +1,18 @@
 "Tree-of-Question: the shapes of Table 1, slots before their questions, siblings at once by the store's clock, and whatever a decomposer may write."
 
-import asyncio, json, random, re, unicodedata
+import asyncio, json, random, re
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
 from recorded import timed_calls
-from treekit.config import UsageError, load_profile, profile_names
+from treekit.config import UsageError, load_profile
 from treekit.core.types import Question
 from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
-from treekit.core.method import Context, Trace, Usage
+from treekit.core.method import Context
 from treekit.papers.toq.planner import (
     EVALUATION,
     PROMPTS,
@@ -20,21 +20,13 @@ from treekit.papers.toq.planner import (
     SPAN,
     final_evaluation,
     language,
-    mean_score,
     printed_scores,
-    read_evaluation,
-    read_questions,
-    read_span,
 )
-from treekit.papers.toq.baselines import BASELINES
-from treekit.experiments.results import Results, Row
 from treekit.experiments.run import run
-from treekit.papers.toq.evaluation import PRINTED_AS, judge_agreement, question_note, questions_of, setting
 from treekit.figures.verdicts import published
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
-from treekit.papers.toq.decompositions import fill, planned, question_key
-from treekit.papers.toq.method import METHODS, TreeOfQuestion, outcome
+from treekit.papers.toq.method import METHODS, TreeOfQuestion
 
 
 def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=None, store=None):
@@ -181,39 +173,6 @@ def test_a_slot_is_filled_before_its_question_is_asked_and_the_listed_ones_overl
 # --- the same tree whatever answers first
 
 
-@pytest.mark.parametrize("key", EXAMPLES, ids="-".join)
-def test_one_call_at_a_time_gives_the_same_tree(key):
-    question = EXAMPLES[key].question
-    plain = lambda p: json.dumps(p.trace.to_json(), ensure_ascii=False)
-    one, chat = ask(question, at_once=1)
-    assert chat.most == 1
-    for seed in range(3):
-        many, fast = ask(question, pauses=f"{seed} ")
-        assert plain(many) == plain(one) and many.usage == one.usage and fast.most > 1
-
-
-@pytest.mark.parametrize("key", EXAMPLES, ids="-".join)
-def test_fewer_levels_are_the_same_tree_cut_off(key):
-    whole = levels(ask(EXAMPLES[key].question)[0].trace)
-    for n in range(1, 5):
-        cut, _ = ask(EXAMPLES[key].question, method=TreeOfQuestion(levels=n))
-        assert levels(cut.trace) == whole[:n] and outcome(cut.trace, 4) == whole[min(n, len(whole)) - 1]
-
-
-def test_level_1_is_direct_generation():
-    question = EXAMPLES["hybrid", "ko"].question
-    direct, _ = ask(question, method=METHODS["Direct Generation"])
-    whole, _ = ask(question)
-    assert [n.kind for n in direct.trace.nodes] == ["question", "response", "evaluation"]
-    assert direct.usage.calls == direct.usage.critical_path == 3
-    first = outcome(whole.trace, 1)
-    assert (first["response"], {k: first["evaluation"][k] for k in final_evaluation(direct.trace)}) == (
-        direct.answer,
-        final_evaluation(direct.trace),
-    )
-    assert direct.trace.nodes[0].calls == whole.trace.nodes[0].calls[:3]
-
-
 # --- what a level is worth
 
 
@@ -248,17 +207,6 @@ def test_the_best_response_so_far_counts_until_one_is_valid():
     assert printed_scores(final_evaluation(p.trace)) == {"S.Coh": 4, "Ans": 70, "O.Ass": 5.5, "R.Val": 0}
 
 
-def test_both_readings_of_the_overall_score_and_of_positive():
-    grades = graded((9, 40, False), (9, 40, False))
-    p, _ = ask("Root?", grades, TreeOfQuestion(overall="mean", positive="overall", threshold=6.5))
-    assert len(levels(p.trace)) == 1
-    assert final_evaluation(p.trace)["overall_assessment"] == 6.5
-    assert final_evaluation(p.trace)["overall_said"] == 8
-    assert printed_scores(final_evaluation(p.trace))["R.Val"] == 0
-    p, _ = ask("Root?", graded((9, 40, True)))  # the default: the model's own, as printed
-    assert final_evaluation(p.trace)["overall_assessment"] == final_evaluation(p.trace)["overall_said"] == 8
-
-
 def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
     def says(part, q, inputs):
         if part == "decompose":
@@ -288,35 +236,6 @@ def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
     ] and "Tarn" in p.answer
     cut, _ = ask("Root?", says, TreeOfQuestion(levels=2))
     assert [n.notes for n in subs(cut.trace)][1] == ["not asked: [ANS_1] wasn't found"]
-
-
-def test_an_answer_that_changes_asks_again_and_the_earlier_wording_counts_no_more():
-    def says(part, q, inputs):
-        if part == "decompose":
-            return {
-                "Root?": "1. First?\n2. What of [ANS_1]?",
-                "First?": "1. Deeper?",
-                "What of Ada?": "1. Part of Ada?",
-                "What of Ida?": "1. Part of Ida?",
-                "Deeper?": "1. Deepest?",
-            }.get(q, q)
-        if part == "integrate":
-            return span({"First?": "Ida" if "Deepest" in str(inputs["documents"]) else "Ada"}.get(q, "x"))
-        if part == "evaluate":
-            return evaluated(2, 0, 1, False)
-        return (
-            f"Query: {q}"
-            if part == "query"
-            else f"{q} {' '.join(d for d in inputs['documents'] if isinstance(d, str))}"
-        )
-
-    p, _ = ask("Root?", says)
-    second = next(n for n in subs(p.trace) if n.data["slots"] == "What of [ANS_1]?")
-    assert second.text == "What of Ida?" and [e["question"] for e in second.data["earlier"]] == ["What of Ada?"]
-    below = {n.text: n.notes for n in subs(p.trace) if n.parent == second.id}
-    assert "of an earlier wording of the question above" in below["Part of Ada?"]
-    assert "of an earlier wording of the question above" not in below["Part of Ida?"]
-    assert len(levels(p.trace)) == 4 and max(n.data["level"] for n in subs(p.trace)) == 4
 
 
 # --- what a decomposer may write
@@ -406,86 +325,7 @@ def test_a_question_that_decomposes_for_ever_ends_at_its_limits():
     assert not subs(p.trace) and p.trace.roots[0].notes[0] == "not decomposed: the tree has its 0 sub-questions"
 
 
-def test_an_answer_as_long_as_a_page_is_cut():
-    p, _ = ask("Root?", decomposer("1. Who?\n2. Where is [ANS_1]?", found="word " * 200))
-    assert (
-        len(subs(p.trace)[1].text) < 330
-        and "an answer of 999 characters; the first 300 are used" in subs(p.trace)[0].notes
-    )
-
-
-def test_without_documents_no_span_is_asked_for():
-    class Empty(Shelf):
-        def search(self, queries, k=3):
-            return [[] for _ in queries]
-
-    chat = Replies(decomposer("1. Who?\n2. Where is [ANS_1]?"))
-    p = asyncio.run(TreeOfQuestion()(Question("q", "t", "Root?"), Context(chat, Empty())))
-    assert [n.notes for n in subs(p.trace)] == [
-        [*["not decomposed: the question itself came back"]],
-        ["not asked: [ANS_1] wasn't found"],
-    ]
-    assert ("integrate", "Who?") not in chat.asked
-
-
 # --- questions as people write them
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "갤럭시랑 iPhone 중 어느 핸드폰이 배터리 수명이 더 긴가요?",
-        "三星의 本社는 어디에 있나요?",
-        "🍜 라면 🍜 맛집 추천해줘 👨‍👩‍👧",
-        unicodedata.normalize("NFD", "갤럭시의 배터리 수명은 얼마인가요?"),
-        "서울\u3000날씨\n\n알려줘",
-        "半導體とは?",
-        "a" * 20_000,
-    ],
-)
-@pytest.mark.parametrize("name", METHODS)
-def test_any_question_is_asked_in_composed_letters(name, question):
-    def says(part, q, inputs):
-        assert q == unicodedata.normalize("NFC", q) == " ".join(q.split())
-        loops = {
-            "thought_query": "Hm.\nQuery: hm",
-            "next_thought": "So the answer is: x",
-            "follow_up": "So the final answer is: x",
-        }
-        return loops.get(part) or decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs)
-
-    p, _ = ask(question, says, METHODS[name])
-    assert (
-        p.answer
-        and final_evaluation(p.trace)
-        and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
-    )
-
-
-def test_the_language_is_the_questions():
-    assert [
-        language(q)
-        for q in (
-            "Who is it?",
-            "누구인가요?",
-            "BMW i5와 비슷한 전기차",
-            "三星 주식",
-            unicodedata.normalize("NFD", "누구"),
-            "What does 김치 mean in English?",
-        )
-    ] == ["en", "ko", "ko", "ko", "ko", "en"]
-    assert [
-        language(q)
-        for q in (
-            "Galaxy S24 Ultra와 iPhone 15 Pro Max 중 battery life가 더 긴 phone은?",
-            "BTS Dynamite MV 조회수는? 🎵",
-            "What is 김치?",
-        )
-    ] == ["ko", "ko", "en"]
-    for (part, lang), prompt in PROMPTS.items():
-        assert prompt.name == f"toq.{part}.{lang}"
-        assert prompt.slots == PROMPTS[part, "en"].slots
-        assert prompt.format is PROMPTS[part, "en"].format
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -534,20 +374,6 @@ def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
         and final_evaluation(trace) is None
         and len(trace.roots[0].calls) >= 3
     )
-
-
-def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
-    example, store = EXAMPLES["bridging", "ko"], Store()
-
-    def go():
-        return over_socket(server, example, store).rows[0]
-
-    server.script(reply="planning:reply", faults=[dict(kind="400", match="가격대의 전기차는 무엇인가요", times=1)])
-    first = go()
-    before = server.count
-    again = go()
-    assert "fault 400" in first.error and not first.answer and final_evaluation(first.trace) is None
-    assert not again.error and again.usage.hits >= 7 and server.count - before == again.usage.calls - again.usage.hits
 
 
 # --- replies
@@ -606,45 +432,6 @@ def test_an_evaluation_that_is_not_as_asked_is_read_and_marked(text, want):
     assert tuple(reply.value.values()) == want and reply.note
     p, _ = ask("Root?", lambda part, q, inputs: text if part == "evaluate" else decomposer("Root?")(part, q, inputs))
     assert p.trace.roots[0].notes[0].startswith("toq.evaluate.en: ")
-
-
-@settings(deadline=None)
-@given(
-    st.text(max_size=200)
-    | st.recursive(
-        st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers(),
-        lambda c: (
-            st.lists(c, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    [
-                        "semantic_coherence",
-                        "answerability",
-                        "overall_assessment",
-                        "response_validity",
-                        "answer_span",
-                        "relevance",
-                    ]
-                ),
-                c,
-            )
-        ),
-        max_leaves=6,
-    ).map(json.dumps)
-)
-def test_no_reply_breaks_a_reader(text):
-    value, assumed = read_evaluation(text)
-    assert (
-        1 <= value["semantic_coherence"] <= 10
-        and 0 <= value["answerability"] <= 100
-        and 0.5 <= value["overall_assessment"] <= 10
-        and value["response_validity"] in (True, False)
-    )
-    assert EVALUATION.parse(EVALUATION.render(value)) == value
-    read, _ = read_span(text)
-    assert (read["relevance"] == "relevant") == bool(read["answer_span"])
-    for q in read_questions(text)[0]:
-        assert not re.search(r"\[ANS[ _-]*N?\]", q, re.I)
 
 
 # --- any decomposition
@@ -706,19 +493,6 @@ def test_any_decomposition_ends_within_the_limits_with_every_slot_filled_or_note
     assert again.trace.to_json() == p.trace.to_json() and again.usage == p.usage
 
 
-@given(st.lists(QUESTION, max_size=12), st.integers(1, 10))
-def test_what_is_planned_can_be_asked(found, most):
-    plan, notes = planned(found, ["Root?"], most, "en")
-    assert len(plan) <= most and len({question_key(t) for t, _ in plan}) == len(plan) or any("[ANS" in q for q in found)
-    answered = set()
-    while todo := [n for n, (_, needs) in enumerate(plan, 1) if n not in answered and set(needs) <= answered]:
-        answered |= set(todo)
-    assert answered == {*range(1, len(plan) + 1)}  # nobody waits in a circle
-    for n, (text, needs) in enumerate(plan, 1):
-        assert {int(m) for m in re.findall(r"\[ANS_(\d+)\]", text)} == set(needs) and n not in needs
-        assert "[ANS_" not in fill(text, dict.fromkeys(needs, "x"))
-
-
 # --- the baselines
 
 
@@ -761,108 +535,3 @@ def test_the_baselines_are_the_papers_and_end_alike():
     assert made["Previous Context"] == ([example.question, price], 4)
     assert made["Self-ask"] == ([price], 5)
     assert made["ToQ (ours)"][1] == 3 + 1 + 4 + 4 + 2
-
-
-def test_english_questions_go_through_the_loops_as_they_stand():
-    from treekit.baselines.iterative import FOLLOW_UP
-    from treekit.papers.toq.baselines import KOREAN, in_language
-
-    context = Context(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
-    assert in_language(context, "en") is context
-    assert in_language(context, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"]
-    assert in_language(context, "ko").trace is context.trace
-    assert all(p.name.startswith("toq.") and p.slots for p in KOREAN.values())
-    assert list(BASELINES) == ["Chain-of-Thought", "Previous Context", "Self-ask"]
-
-
-def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
-    from click.testing import CliRunner
-    from treekit.cli.main import main
-
-    corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text(
-        "".join(
-            json.dumps(dict(id=f"p{i}", title=t, text=x), ensure_ascii=False) + "\n"
-            for i, (t, x) in enumerate(
-                [
-                    ("잿빛 항구", "〈잿빛 항구〉는 1931년에 나온 소설이다. 이 소설은 이다 로트가 썼다."),
-                    ("이다 로트", "이다 로트는 소설가이다. 이다 로트는 1902년 5월 3일 타른에서 태어났다."),
-                    ("타른", "타른은 도시이다."),
-                    ("모란", "모란은 강이다."),
-                ]
-            )
-        )
-    )
-    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    for name, kinds in (
-        ("toq", {"sub-question"}),
-        ("direct-generation", set()),
-        ("chain-of-thought", set()),
-        ("previous-context", {"thought"}),
-        ("toq-self-ask", {"follow-up"}),
-    ):
-        result = CliRunner().invoke(
-            main,
-            [
-                "ask",
-                unicodedata.normalize("NFD", "소설 〈잿빛 항구〉를 쓴 사람은 언제 태어났나요?"),
-                "--method",
-                name,
-                "--passages",
-                str(corpus),
-                "--set",
-                "retriever=bm25s",
-                "--set",
-                "top_k=1",
-                "--json",
-            ],
-        )
-        assert result.exit_code == 0, result.stderr
-        got = json.loads(result.stdout)
-        assert {"question", "response", "evaluation"} <= {n["kind"] for n in got["trace"]["nodes"]} and got["answer"]
-        if name == "toq":
-            assert "1902년 5월 3일" in str(got["trace"]) and kinds <= {n["kind"] for n in got["trace"]["nodes"]}
-
-
-@pytest.mark.parametrize(
-    "profile", [name for name in profile_names() if name != "smollm2"]
-)  # data=real has no Korean questions
-def test_every_profile_has_questions_for_toqs_artefacts(profile):
-    "The hub has none of them: the world's take their place, unless --data names a source; the caption says so."
-    for name in PRINTED_AS:
-        P = setting(profile, 2, {})
-        questions, passages = questions_of(P, name)
-        assert len(questions[name]) == 2 and passages is None
-        assert "synthetic wiki" in question_note(P, questions) and PRINTED_AS[name] in question_note(P, questions)
-    assert setting(profile, None, {}).n == (200 if profile == "offline" else None)
-    assert setting(profile, 2, {}, data="hub").data == setting(profile, 2, dict(data="hub")).data == "hub"
-
-
-def test_printed_assessments_are_the_models_own():
-    "None of the ten printed rows is the mean of Sec. 3.4: the model's own number is the default, and the mean a reading."
-    for table in ("table2", "table3"):
-        cells = {(r["method"], r["metric"]): r["value"] for r in published("toq", table)}
-        for m in {m for m, _ in cells}:
-            mean = mean_score(dict(semantic_coherence=cells[m, "S.Coh"], answerability=cells[m, "Ans"]))
-            assert abs(mean - cells[m, "O.Ass"]) > 0.011
-    assert {m.overall for m in METHODS.values() if hasattr(m, "overall")} == {"model"}
-    for lang in ("ko", "en"):
-        assert '"answerability": 95, "overall_assessment": 9.5' in PROMPTS["evaluate", lang].template
-
-
-def test_the_judge_and_the_plain_rule_are_counted_against_gold():
-    def row(answer, valid, golds=("Orn",)):
-        trace = Trace()
-        data = dict(semantic_coherence=5, answerability=50, overall_assessment=5, response_validity=valid)
-        trace.add("evaluation", "", **data)
-        return Row("m", "d", Question(answer, "d", "?", answers=golds), answer, "", Usage(), load=lambda: trace)
-
-    known = [
-        row("It is Orn.", True),
-        row("It is Essel.", True),
-        row("It cannot be determined.", False),
-        row("Orn it is.", False),
-    ]
-    assert judge_agreement(Results([*known, row("no gold", True, ())])) == [
-        dict(dataset="d", n=4, judge=0.5) | {"plain rule": 0.75}
-    ]

@@ -1,16 +1,14 @@
 "From questions to a profile that answers: what is refused, what is written, and that a killed training comes to the same weights."
 
-import os, signal, subprocess, sys, time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from commands import ROOT, shell
+from commands import ROOT
 from treekit.config import UsageError, load_profile
 from treekit.training.job import TrainingJob, ready
-from treekit.training.sft import load_checkpoint
-from treekit.training.profile_writer import check_name, profile_sections, settings_file, write_sections
+from treekit.training.profile_writer import profile_sections, write_sections
 
 pytest.importorskip("torch")
 
@@ -42,30 +40,6 @@ def test_one_name_is_one_training(desk):
     for name in ("../up", "", "a b"):
         with pytest.raises(UsageError, match="letters"):
             job(name=name)
-
-
-def test_a_section_of_ones_own_is_never_replaced(desk):
-    settings_file().write_text(
-        settings_file().read_text() + "\n[mine]\nmodel = gpt\nendpoint = https://example.org/v1\n"
-    )
-    with pytest.raises(UsageError, match="'mine' already"):
-        check_name("mine")
-    with pytest.raises(UsageError, match="'openai' already"):
-        check_name("openai")
-    before = load_profile("openai")
-    write_sections(profile_sections("other", "router", load_profile("local", model="llama3.1", n=7)))
-    made = load_profile("other")
-    assert (made.model, made.n, made.router, made.endpoint) == (
-        "llama3.1",
-        7,
-        "other-model",
-        "http://localhost:11434/v1",
-    )
-    text = settings_file().read_text()
-    write_sections(profile_sections("other", "router", load_profile("local", model="llama3.1", n=7)))
-    assert (
-        settings_file().read_text() == text and load_profile("openai") == before and load_profile("mine").model == "gpt"
-    )
 
 
 def test_a_trained_model_is_served_by_its_name(desk):
@@ -113,96 +87,4 @@ def test_a_trained_parser_is_named_by_its_profile(desk, monkeypatch):
     assert parser_for(replace(profile, parser=str(new.folder))).fingerprint == new.fingerprint
 
 
-@pytest.mark.slow
-def test_the_parser_command_runs_its_recipe(desk, treekit_):
-    "What stops the recipe is told in one line."
-    code, said = treekit_("train", "parser", "--name", "mine", "--treebanks", desk, "--preset", "tiny")
-    assert code == 2 and "the recipe ended with UsageError: treebank file en_ewt_gum.train.conllu is not in" in said
-
-
 # ---- killed in each stage ----
-
-DRIVER = """
-import sys
-from dataclasses import replace
-from treekit.config import load_profile
-from treekit.training.job import TrainingJob
-from treekit.papers.searchr.training_job import run_navigator
-from treekit.papers.searchr.training import PRESETS
-tiny = PRESETS["tiny"]
-often = dict(tuning=replace(tiny.tuning, epochs=2, save_every=1), reward=replace(tiny.reward, epochs=1, batch=8, save_every=1),
-             ppo=replace(tiny.ppo, rollouts=8, batch=4, passes=1, epochs=1, max_new=24, save_every=1), drawn=1)
-print(run_navigator(TrainingJob("mine", "navigator", "tiny", load_profile("offline"), 40), **often))
-"""
-
-STAGES = [  # (what is there when it is killed, what isn't yet)
-    ("store/offline.sqlite", "trained/mine/pairs.json"),
-    ("trained/mine/sft/checkpoint.pt", "trained/mine/sft/log.json"),
-    ("trained/mine/reward/checkpoint.pt", "trained/mine/reward/log.json"),
-    ("trained/mine/ppo/checkpoint.pt", "trained/mine/ppo/log.json"),
-]
-
-
-def drive(desk, home, until=None):
-    "Run the driver; where `until` says so, kill it in a stage. Whether it came to its end."
-    env = os.environ | dict(TREEKIT_HOME=str(desk / home), OMP_NUM_THREADS="1", TQDM_DISABLE="1", PYTHONPATH=str(ROOT))
-    with open(desk / f"{home}.out", "a") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER], cwd=desk, env=env, stdout=log, stderr=log, start_new_session=True
-        )
-        there, lacking = until or ("never", "never")
-        deadline = time.time() + 1200
-        while process.poll() is None and time.time() < deadline:
-            if (desk / home / there).exists() and not (desk / home / lacking).exists():
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                return False
-            time.sleep(0.01)
-        assert process.poll() == 0, (desk / f"{home}.out").read_text()[-3000:]
-        return True
-
-
-@pytest.mark.slow
-def test_killed_in_each_stage_it_comes_to_the_same_weights(desk):
-    "Questions, paths, fine-tuning, reward model, PPO: SIGKILL in each, then to the end; the same bytes as without."
-    killed = [not drive(desk, "cut", stage) for stage in STAGES]
-    assert drive(desk, "cut") and drive(desk, "whole")
-    assert all(killed), killed
-    places = [desk / home / "trained/mine" for home in ("cut", "whole")]
-    weights = [f"{stage}/model/model.safetensors" for stage in ("sft", "reward", "ppo")]
-    for part in ("pairs.json", *weights, "ppo/log.json"):
-        cut, whole = ((place / part).read_bytes() for place in places)
-        assert cut == whole, part
-    cut, whole = (
-        load_checkpoint(place / "reward" / "model" / "head.pt") for place in places
-    )  # its archive has a name of its own inside
-    assert cut.keys() == whole.keys() and all(cut[k].equal(whole[k]) for k in cut)
-    assert load_profile("mine").navigator == "mine-model"
-
-
-@pytest.mark.slow
-def test_rdr2s_tables_show_a_training_by_name(desk):
-    "Five rows trained on one set of samples; the tables and figures made from them say what differs from the paper."
-    import pandas as pd
-    from treekit.papers.rdr2.training_job import row_folder, run_router
-    from treekit.papers.rdr2.training import ROUTER, SETTINGS
-
-    own = job(role="router", questions=60)
-    made = run_router(own, "all", epochs=0.2)
-    assert [r["row"] for r in made["rows"]] == [*SETTINGS] and all(r["steps"] for r in made["rows"])
-    times = {path: path.stat().st_mtime_ns for path in own.folder.rglob("result.json")}
-    assert len(times) == 7 and run_router(own, "all", epochs=0.2) == made
-    assert {path: path.stat().st_mtime_ns for path in own.folder.rglob("result.json")} == times
-    assert load_profile("mine").router == "mine-model" and (row_folder(own, ROUTER) / "trained_as.json").exists()
-    with pytest.raises(UsageError, match="other labels"):
-        run_router(own, "all", "model")
-    shown = ("table3", "table4", "figure6", "figure7")
-    words = ("reproduce", *(f"rdr2/{a}" for a in shown), "--set", "trained=mine", "--out", desk)
-    code, out, err = shell(*words, TREEKIT_HOME=str(desk / ".treekit"))
-    assert not code, out + err
-    tables = {a: pd.read_csv(next(desk.rglob(f"rdr2/{a}.csv"))) for a in shown}
-    sizes = tables["table3"].set_index(["method", "metric"]).reproduced
-    assert sizes["Train", "Total"] == made["samples"]["train"]["Total"] and "Lessons for inst" not in sizes
-    cells = tables["table4"][tables["table4"].published.notna() & tables["table4"].reproduced.notna()]
-    assert set(cells.verdict) == {"not comparable"} and cells.reason.str.contains("epochs = 0.2").all()
-    assert set(tables["figure6"].method) and tables["figure7"].step.min() == 0

@@ -1,29 +1,19 @@
 "Tree-Retrieval and bridging: by hand, at the corners, across processes, and on real data where there is some."
 
-import os
-
 import pytest
 
-from commands import here_and_there
 from fakes import FakeParser
-from sample_questions import folder_of
 from treekit.retrieval.entity_bridging import EntityBridging, MentionIndex, Weights, aliases
 from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import load, load_corpus
-from treekit.core.method import Context, configure
+from treekit.core.method import Context
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
 from treekit.retrieval.factory import retriever_for
 from treekit.papers.treerare.tree_retrieval import (
-    INHERITED,
-    METHODS,
-    MS_MARCO,
-    PUBLIC_CODE,
     TreeRetrieval,
     TreeRetriever,
-    inherited_scores,
     reranker,
     searched_tree,
     with_passages,
@@ -70,24 +60,6 @@ def test_mentions_are_the_longest_names_whatever_their_case_and_accents():
     assert names(index, "his brother went to sel varo") == ["brother", "sel varo"]  # nobody writes capitals here
     assert names(index, "") == names(index, "… ?!") == []
     assert aliases("(untitled)") and aliases("") == []
-
-
-def test_an_index_is_kept_and_a_broken_one_made_again(tmp_path):
-    first = MentionIndex(corpus())
-    [file] = (tmp_path / "mentions").glob("*.npz")
-    content = file.read_bytes()
-    again = MentionIndex(corpus())
-    assert again.names == first.names and (again.weight == first.weight).all()
-    file.write_bytes(content[:200])
-    assert MentionIndex(corpus()).names == first.names and len(file.read_bytes()) > 200
-    assert MentionIndex([]).names == [] and EntityBridging(BM25([])).search(["x", ""]) == [[], []]
-
-
-def test_passages_without_titles_and_empty_queries_do_no_harm():
-    plain = [Passage(p.id, "", p.text) for p in corpus()]
-    bridged = EntityBridging(BM25(plain))
-    assert bridged.search(["", "?", "Mavel Orrin"], 2)[:2] == [[], []]
-    assert {h.passage.id for h in bridged.search(["Mavel Orrin"], 2)[0]} == {"film", "person"}
 
 
 # bridging
@@ -149,18 +121,6 @@ def test_it_wraps_any_retriever_over_passages_in_memory():
         EntityBridging(words).search("one string")
 
 
-@pytest.mark.long
-def test_the_same_in_every_process():
-    code = (
-        "import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
-        "b = EntityBridging(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place "
-        "where the "
-        "director of Grey Harbour grew up?'], 30)[0]], b.index.names)"
-    )
-    here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/there")
-    assert here == there != ""
-
-
 # Tree-Retrieval
 
 TREE = [
@@ -189,26 +149,6 @@ def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
         against = node.phrase.text if rerank_by == "phrase" else EXAMPLE.text
         assert [h.passage for h in node.best] == [h.passage for h in second.rerank(against, node.pool, 3)]
     assert retriever.search([EXAMPLE.text], 2)[0] == root.best[:2]
-
-
-def test_what_children_hand_up():
-    words = BM25(TREE)
-    retriever = TreeRetriever(
-        words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=EntityBridging(words)
-    )
-    phrase = phrase_tree(EXAMPLE)
-    root = retriever.resolve(
-        EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 10)))
-    )
-    handed = inherited_scores(root)
-    assert (
-        {c.best[0].passage for c in root.children} <= set(handed)
-        and max(handed.values()) == INHERITED
-        and min(handed.values()) > 0
-    )
-    assert {"c", "d"} <= {h.passage.id for h in root.best} and not {"c", "d"} & {
-        h.passage.id for h in root.pool if h in root.own
-    }
 
 
 async def _answered(method, retriever, asked):
@@ -241,33 +181,6 @@ def test_one_call_with_the_passages_in_place_of_evidence(evidence):
     )
 
 
-def test_settings():
-    assert set(METHODS) == {"Tree-Retrieval (DT)", "Tree-Retrieval (CT)"} and not any(
-        m.bridging for m in METHODS.values()
-    )
-    code = configure(METHODS["Tree-Retrieval (DT)"], **PUBLIC_CODE)
-    assert (
-        code.per_node,
-        code.rerank_by,
-        METHODS["Tree-Retrieval (DT)"].per_node,
-        METHODS["Tree-Retrieval (DT)"].rerank_by,
-    ) == (
-        30,
-        "question",
-        10,
-        "phrase",
-    )
-    assert (code.wording, code.pooled, code.nodes, code.sentences, code.evidence) == (
-        "code",
-        "kept",
-        "code",
-        "first",
-        "root",
-    )
-    with pytest.raises(UsageError, match="dependency"):
-        configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
-
-
 def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
     class Parser:
         fingerprint = "by hand"
@@ -294,40 +207,3 @@ def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
 
 
 # real data
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "source, dataset, least",
-    [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)],
-)
-def test_recall_on_written_questions(source, dataset, least):
-    "Sixty questions of each set, BM25 with bridging; the whole sets are in the study."
-    passages, questions = load_corpus(dataset, folder_of(source)), load(dataset, folder_of(source), n=60)
-    words = BM25(passages)
-
-    def recall(retriever):
-        return (
-            100
-            * sum(
-                len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting)
-                for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))
-            )
-            / len(questions)
-        )
-
-    plain, bridged = recall(words), recall(EntityBridging(words))
-    assert bridged >= least and bridged > plain + 10, (plain, bridged)
-
-
-def test_only_the_default_cross_encoder_has_a_stand_in(monkeypatch):
-    with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"):
-        reranker("nosuch/model")
-
-    def lacking(name):
-        raise UsageError("not here")
-
-    monkeypatch.setattr("treekit.retrieval.dense.model_folder", lacking)
-    reranker.cache_clear()
-    assert reranker(MS_MARCO) is reranker("minilm") and reranker().name.endswith(f"in place of {MS_MARCO}")
-    reranker.cache_clear()

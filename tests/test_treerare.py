@@ -1,22 +1,21 @@
 "TreeRare and its baselines against a scripted model: who is asked what, in which order, and how long that takes."
 
-import asyncio, json, time, zlib
+import asyncio, json, zlib
 
 import pytest
 
 from speed import enough
 from fakes import FakeChat, FakeParser, FakeShelf
-from treekit.baselines.prompting import RetrieveAndRead, examples_from
+from treekit.baselines.prompting import RetrieveAndRead
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.core.method import Context, Prediction, Trace, configure
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phrase_tree
+from treekit.papers.treerare.phrases import by_hand, phrase_tree
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 from treekit.syntax.parser import Parse
 from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare
-from treekit.papers.treerare.queries import select_queries
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
@@ -32,11 +31,6 @@ PARSES = {
     )
 }
 BOTH = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
-MILL = by_hand(
-    "because the old mill of Tarn burned, who paid?",
-    "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux "
-    ",/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct",
-)
 
 
 class Scripted(FakeChat):
@@ -112,42 +106,6 @@ def test_constituency_phrases():
     assert [p.type for p in repeated.walk()][:2] == ["ROOT", "SBARQ"] and len(texts(repeated)) == len(texts(tree)) + 1
 
 
-@pytest.mark.parametrize("formalism", ["dependency", "constituency"])
-@pytest.mark.parametrize("least", [1, 2, 3, 4, 6])
-def test_nothing_short_and_nothing_empty_is_kept(formalism, least):
-    tree = phrase_tree(PARSES[BORN], formalism, least)
-    for p in list(tree.walk())[1:]:
-        assert p.words >= least and content_words(p.text)
-    assert tree.text == BORN  # the root stays whatever its length
-    assert phrase_tree(PARSES[BORN], formalism, 99).children == ()
-
-
-def test_descendants_of_a_pruned_node_go_to_the_nearest_kept_ancestor():
-    assert texts(phrase_tree(MILL)) == [
-        MILL.text,
-        "the old mill of Tarn",
-    ]  # "burned" was (wrongly) an auxiliary: skipped, its subject kept
-
-
-def test_names_are_one_node():
-    text = "Where is the Kansas City metropolitan area?"
-    p = by_hand(
-        text,
-        "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod "
-        "area/NOUN/1/nsubj ?/PUNCT/1/punct",
-    )
-    names = [text, "the Kansas City metropolitan area", "metropolitan"]
-    assert texts(phrase_tree(p, min_tokens=1, merged_relations="names")) == names
-    # a compound is a node of its own, as in the public code, which joins `flat` alone
-    assert texts(phrase_tree(p, min_tokens=2)) == [text, "the Kansas City metropolitan area", "Kansas City"]
-    flat = by_hand(
-        "Who was Ada Vant Roth?",
-        "Who/PRON/0/root was/AUX/1/cop Ada/PROPN/1/nsubj Vant/PROPN/3/flat Roth/PROPN/3/flat ?/PUNCT/1/punct",
-    )
-    for merged, found in (("flat", ["Ada Vant Roth"]), ("none", ["Ada Vant Roth", "Vant", "Roth"])):
-        assert texts(phrase_tree(flat, min_tokens=1, merged_relations=merged))[1:] == found
-
-
 def test_the_public_codes_spans():
     code = dict(nodes="code", sentences="first")
     top = "Who was born first , the director of Velmora or the author of Grey Harbour"  # its words, one space apart, no question mark
@@ -164,115 +122,13 @@ def test_the_public_codes_spans():
     )
 
 
-def test_the_public_code_leaves_out_what_hangs_below_a_skipped_node():
-    assert texts(phrase_tree(MILL, nodes="code")) == ["who paid"]
-    low = by_hand(
-        "Who lives in the mill that he built in Tarn?",
-        "Who/PRON/2/nsubj lives/VERB/0/root in/ADP/5/case the/DET/5/det "
-        "mill/NOUN/2/obl that/PRON/8/obj he/PRON/8/nsubj built/VERB/5/acl:relcl in/ADP/10/case Tarn/PROPN/8/obl ?/PUNCT/2/punct",
-    )
-    # a preposition of the head itself is left out, one further down is not
-    assert texts(phrase_tree(low, nodes="code")) == [
-        "Who lives in the mill that he built in Tarn",
-        "mill that he built in Tarn",
-        "that he built in Tarn",
-    ]
-
-
 def test_the_public_code_parses_the_first_sentence():
     assert texts(phrase_tree(BOTH, nodes="code", sentences="first")) == texts(phrase_tree(PARSES[BORN], nodes="code"))
     tree = phrase_tree(BOTH, sentences="first")
     assert tree.text == BOTH.text and len(tree.children) == 1
 
 
-def test_several_sentences_have_one_root():
-    for formalism, type in (("dependency", "root"), ("constituency", "ROOT")):
-        tree = phrase_tree(BOTH, formalism)
-        assert tree.text == BOTH.text and tree.type == type and len(tree.children) == 2
-
-
-def test_a_question_without_a_parse_is_one_phrase():
-    assert phrase_tree(Parse("?", ())) == Phrase("?", "root", 0, 1, 0)
-    prediction, llm, _ = ask(TreeRare(), "Who?")
-    assert llm.tasks() == {"subquestions": 1, "subanswers": 1, "answer": 1} and prediction.answer == "Ada Vant"
-
-
-def test_phrases_that_only_add_function_words_are_merged():
-    text = "Who is the author of Grey Harbour?"
-    p = by_hand(
-        text,
-        "Who/PRON/0/root is/AUX/1/cop the/DET/4/det author/NOUN/1/nsubj of/ADP/6/case Grey/PROPN/4/nmod Harbour/PROPN/6/flat "
-        "?/PUNCT/1/punct",
-        "(ROOT (SBARQ (WHNP (WP Who)) (SQ (VBZ is) (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?)))",
-    )
-    assert texts(phrase_tree(p)) == [text, "the author of Grey Harbour", "of Grey Harbour"]
-    assert texts(phrase_tree(p, contentless=True)) == [text, "of Grey Harbour"]
-    assert texts(phrase_tree(p, "constituency", contentless=True)) == [text, "of Grey Harbour"]
-    for formalism in ("dependency", "constituency"):
-        for unary in (True, False):
-            for phrase in phrase_tree(PARSES[BORN], formalism, unary=unary, contentless=True).walk():
-                assert all(len(content_words(c.text)) < len(content_words(phrase.text)) for c in phrase.children)
-
-
-def test_no_tree_is_one_phrase():
-    assert phrase_tree(PARSES[BORN], "none") == Phrase(BORN, "root", 0, len(BORN), 0)
-    assert not TreeRare(tree="none").requires and TreeRare().requires == ("parser",)
-
-
 # --- queries and passages
-
-
-def test_query_selection_is_deterministic_and_bounded():
-    found = [
-        "What is a director?",
-        "Who directed Velmora?",
-        "When was the director of Velmora born?",
-        "When was the author of Grey Harbour born?",
-        "who directed velmora",
-    ]
-    kept = select_queries(found, "the director of Velmora or the author of Grey Harbour", 2)
-    assert kept == ["When was the director of Velmora born?", "When was the author of Grey Harbour born?"]
-    assert select_queries(found, "x", 9) == found[:4]  # the same words twice count once; the model's order stays
-    assert select_queries([], "x") == []
-
-
-@pytest.mark.parametrize("selection, pick, used", [("rule", "3", 3), ("model", "3", 3), ("all", "3", 6)])
-def test_who_keeps_the_queries(selection, pick, used):
-    six = "response: " + "; ".join(f"Who is the {i} of Tarn?" for i in "abcdef")
-    _, llm, shelf = ask(TreeRare(selection=selection), "Who?", replies=dict(subquestions=six))
-    assert llm.inputs("subquestions")[0]["pick"] == pick and len(shelf.searches[0][0]) == used
-    _, llm, _ = ask(TreeRare(selection="model"), "Who?", "asqa")
-    assert llm.inputs("subquestions_ambiguous")[0]["pick"] == "5"  # as App. G prints it
-
-
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_number_of_queries(n):
-    three = "response: Who wrote Tarn?; Who sold Orle?; Who bought Usk?"
-    _, _, shelf = ask(TreeRare(n_queries=n, top_k=7), "Who?", replies=dict(subquestions=three))
-    [(queries, k)] = shelf.searches
-    assert len(queries) == n and k == 7
-
-
-def test_no_queries_leave_the_phrase_and_a_note():
-    prediction, _, shelf = ask(TreeRare(), "Who?", replies=dict(subquestions="response:"))
-    assert shelf.searches == [(["Who?"], 15)] and "no query" in prediction.trace.nodes[0].notes[-1]
-    prediction, *_ = ask(TreeRare(), "Who?", replies=dict(subquestions="I can't."))
-    assert any("response:" in n for n in prediction.trace.nodes[0].notes)
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "response: Who wrote it?; When?\n```",
-        "```text\nresponse: Who wrote it?; When?\n```\nThese help to answer the main one.",
-        "#response: question1: Who wrote it?; **Question 2:** When?",
-        "response: Who wrote it?; When? These cover both parts.",
-        "response:\n\n1. Who wrote it?\n\n2. When?\n\nThese cover both parts.",
-    ],
-)
-def test_fences_prose_and_prefixes_are_no_queries(reply):
-    prediction, _, shelf = ask(TreeRare(selection="all"), "Who?", replies=dict(subquestions=reply))
-    assert shelf.searches == [(["Who wrote it?", "When?"], 15)]
 
 
 # --- traversal
@@ -303,24 +159,6 @@ def test_children_before_parents_and_siblings_at_once():
     together = abs(start["was born first"] - start["of Grey Harbour"])  # three leaves of different depth start together
     waited = start["the author of Grey Harbour"] - end["of Grey Harbour"]  # no waiting for a level to be complete
     enough(0.04 / max(together, waited, 1e-9), 1)
-
-
-def test_wall_clock_is_the_critical_path():
-    start = time.perf_counter()
-    prediction, *_ = ask(TreeRare(tree="constituency"), latency=0.1)
-    taken = time.perf_counter() - start
-    assert taken >= prediction.usage.critical_path * 0.1 * 0.99
-    enough((prediction.usage.critical_path * 0.1 * 1.10 + 0.1) / taken, 1)  # 13 calls one by one would take 1.3 s
-
-
-@pytest.mark.parametrize(
-    "switches", [{}, dict(query_generation=False), dict(subcomponent_answers=False), dict(tree="constituency")]
-)
-def test_priority_is_the_number_of_calls_ahead(switches):
-    prediction, llm, _ = ask(TreeRare(**switches))
-    most = max(r.priority for *_, r in llm.log)
-    assert most + 1 == prediction.usage.critical_path
-    assert [r.priority for *_, r in llm.log][-1] == 0
 
 
 def test_children_evidence_reaches_query_generation():
@@ -436,51 +274,6 @@ def test_the_public_code_is_named():
     assert method.PUBLIC_CODE_AT == tree_retrieval.PUBLIC_CODE_AT == "billycrapediem/TreeRare@157c843"
 
 
-def test_a_wording_may_leave_out_how_many_are_asked_for(tmp_path):
-    from treekit.core.prompts import load_prompts
-    from treekit.experiments.prompts import known_prompts
-
-    file = tmp_path / "printed.toml"
-    file.write_text(
-        '["treerare.subquestions"]\ntemplate = "$phrase in $question: at most 5, pick top 3. $context response: q1; ..."\n'
-        '["treerare.subquestions_ambiguous"]\ntemplate = "$phrase $question $context $others pick top 5"\n'
-    )
-    prompts = load_prompts(file, known_prompts())
-    llm = Scripted()
-    asyncio.run(TreeRare()(Question("q", "", BORN), Context(llm, Shelf(), Parser(), prompts=prompts)))
-    assert "pick top 3" in llm.asked[0].text and set(llm.asked[0].inputs) == {"phrase", "question", "context"}
-    file.write_text('["treerare.subquestions"]\ntemplate = "$phrase pick top 3 $context"\n')
-    with pytest.raises(
-        UsageError, match="must have the slots context, phrase, question; it may have candidates, others, pick"
-    ):
-        load_prompts(file, known_prompts())
-
-
-def test_what_is_handed_up_without_a_module():
-    _, llm, shelf = ask(TreeRare(query_generation=False))
-    assert sorted(shelf.searches) == sorted(([p], 15) for p in texts(phrase_tree(PARSES[BORN])))
-    assert all(i["questions"] == [BORN] for i in llm.inputs("subanswers"))
-    _, llm, _ = ask(TreeRare(subcomponent_answers=False))
-    [final] = llm.inputs("answer")
-    assert all(isinstance(d, Passage) for d in final["documents"]) and len({d.id for d in final["documents"]}) == len(
-        final["documents"]
-    )
-    piles = [[d.id for d in i["context"]] for i in llm.inputs("subquestions")]
-    # each hands on all that was found below it
-    assert piles[0] == [] and all(a == b[: len(a)] and len(a) < len(b) for a, b in zip(piles, piles[1:]))
-    _, llm, _ = ask(TreeRare(retrieval=False, subcomponent_answers=False))
-    assert len(llm.inputs("answer")[0]["documents"]) == 8  # the queries themselves
-    _, llm, _ = ask(TreeRare(leaves="evidence"))
-    assert llm.inputs("answer")[0]["documents"][0] == "of Grey Harbour"
-
-
-def test_without_query_generation_no_node_waits():
-    prediction, llm, _ = ask(TreeRare(tree="constituency", query_generation=False), latency=0.05)
-    assert prediction.usage.calls == 8 and prediction.usage.critical_path == 2
-    starts = [s for s, _, r in llm.log if r.prompt.task == "subanswers"]
-    assert max(starts) - min(starts) < 0.04
-
-
 # --- Table 3, on the store's record
 
 
@@ -555,17 +348,6 @@ def test_the_printed_rows_of_table_3_are_the_ablations():
     assert list(dict.fromkeys(r["method"] for r in published("treerare", "table3"))) == list(ABLATIONS)
 
 
-def test_prompt_families():
-    for dataset, task in (
-        ("ambigdocs", "answer_ambiguous"),
-        ("world/asqa", "answer_ambiguous"),
-        ("musique", "answer"),
-        ("", "answer"),
-    ):
-        assert task in ask(TreeRare(), dataset=dataset)[1].tasks()
-    assert "subquestions_ambiguous" in ask(TreeRare(family="ambiguous"), dataset="musique")[1].tasks()
-
-
 def test_wrong_settings_are_named():
     with pytest.raises(UsageError, match="dependency"):
         TreeRare(tree="dependencies")
@@ -592,40 +374,10 @@ def test_the_trace_tells_the_whole_story():
     assert trace.nodes[-1].text == "Ada Vant" and trace.nodes[-1].data["explanation"]
 
 
-def test_the_trace_is_the_same_whatever_finishes_first():
-    class Uneven(Scripted):
-        async def complete(self, request):
-            self.latency = 0.02 if "Velmora" in str(request.inputs) else 0.0
-            return await super().complete(request)
-
-    method, question = TreeRare(tree="constituency"), Question("q", "", BORN)
-    one, other = (
-        asyncio.run(method(question, Context(llm, Shelf(), Parser()))).trace.to_json() for llm in (Scripted(), Uneven())
-    )
-    assert one == other
-
-
 @pytest.mark.parametrize("question, reason", [("", "empty"), ("  ", "empty"), ("word " * 5000, "5000 words")])
 def test_impossible_questions_fail_with_a_reason_and_cost_nothing(question, reason):
     with pytest.raises(UsageError, match=reason):
         ask(TreeRare(), question)
-
-
-def test_another_language_gets_an_answer():
-    assert ask(TreeRare(), "벨모라의 감독은 누구입니까?")[0].answer == "Ada Vant"
-
-
-def test_a_failed_call_stops_the_others():
-    class Failing(Scripted):
-        async def complete(self, request):
-            if request.inputs.get("phrase") == "was born first":
-                raise ConnectionError("gone")
-            return await super().complete(request)
-
-    llm = Failing(latency=0.05)
-    with pytest.raises(ConnectionError, match="gone"):
-        asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Context(llm, Shelf(), Parser())))
-    assert llm.log == []  # the siblings' calls were cancelled under way
 
 
 # --- baselines
@@ -636,29 +388,3 @@ def test_retrieve_and_read_is_one_search_and_one_call():
     assert llm.tasks() == {"answer": 1} and shelf.searches == [([BORN], 20)] and prediction.answer == "Ada Vant"
     assert "exemplars" not in llm.inputs("answer")[0]
     assert ask(RetrieveAndRead(), dataset="world/ambigdocs")[1].tasks() == {"answer_ambiguous": 1}
-
-
-def test_examples_are_the_datasets_own_and_never_the_question():
-    training = [Question(f"t{i}", "musique", f"Question {i}?", (f"answer {i}",)) for i in range(3)] + [
-        Question("q", "musique", BORN, ("leaked",)),
-        Question("o", "hotpotqa", "Other?", ("other",)),
-    ]
-    few = RetrieveAndRead(shots=3, examples=examples_from(training))
-    _, llm, _ = ask(few, dataset="musique")
-    shown = llm.inputs("answer")[0]["exemplars"]
-    assert all(f"answer {i}" in shown for i in range(3)) and "leaked" not in shown and "other" not in shown
-    with pytest.raises(UsageError, match="hotpotqa"):
-        ask(few, dataset="hotpotqa")
-
-
-def test_an_ambiguous_example_shows_all_its_answers():
-    from treekit.core.types import QAPair
-
-    pairs = (QAPair("Which one?", ("one", "1")), QAPair("Which other?", ("two",)))
-    assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs)])[0].answer == "one; two"
-    assert (
-        examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs, long_answers=("One or two.",))])[
-            0
-        ].answer
-        == "One or two."
-    )

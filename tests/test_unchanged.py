@@ -1,6 +1,6 @@
 "What is run again, and what is left alone: `treekit.artefacts.build_cache` asked by `reproduce`, on a clone of toy notebooks."
 
-import json, os, shutil, sqlite3, subprocess, sys
+import json, os, shutil, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -104,33 +104,6 @@ def test_files_on_disk_that_are_not_what_was_written(clone):
     assert fates(clone) == dict(arise=False, toq=True) and more.exists()
     (clone / "figures/offline/README.md").unlink()
     assert fates(clone) == BOTH and (clone / "figures/offline/README.md").exists()
-
-
-@pytest.mark.slow
-def test_other_parameters_and_folders_have_other_records(clone):
-    assert fates(clone, "--n", "5", "--out", "here") == NONE
-    assert fates(clone, "--n", "5", "--out", "here") == BOTH
-    assert fates(clone, "--n", "6", "--out", "here") == NONE
-    assert fates(clone, "--n", "6", "--out", "there/here") == NONE
-
-
-@pytest.mark.slow
-def test_predictions_that_are_gone_make_all_run_once(clone):
-    with sqlite3.connect(clone / ".treekit/store/offline.sqlite") as db:
-        db.execute("DELETE FROM predictions WHERE key = 'toq'")
-    assert fates(clone) == NONE and fates(clone) == BOTH
-    for part in (clone / ".treekit/store").iterdir():
-        part.unlink()
-    assert fates(clone) == NONE and fates(clone) == BOTH
-
-
-@pytest.mark.slow
-def test_what_failed_is_never_unchanged(clone):
-    path = clone / ".treekit/runs/offline/arise/table1.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | dict(code=1)))
-    assert fates(clone) == dict(arise=False, toq=True)
-    path.write_text("{cut o")
-    assert fates(clone) == dict(arise=False, toq=True)
 
 
 @pytest.mark.long

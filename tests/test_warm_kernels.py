@@ -86,36 +86,6 @@ def test_a_notebook_that_dies_dies_alone(notebooks):
     assert notebooks.run("1 + 1")[1] == "2"
 
 
-@pytest.mark.long
-def test_chance_is_not_the_same_for_all(notebooks):
-    cell = "import random, uuid, numpy; [random.random(), numpy.random.rand(), uuid.uuid4().hex]"
-    assert notebooks.run(cell)[1] != notebooks.run(cell)[1]
-
-
-def test_each_has_a_process_of_its_own_that_ends(notebooks):
-    (one, its), (other, also) = (
-        json.loads(notebooks.run("import os; [os.getpid(), os.getppid()]")[1]) for _ in range(2)
-    )
-    assert one != other and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in (one, other))
-    assert its == also == notebooks.server.process.pid  # forked, not started cold
-
-
-@pytest.mark.slow
-def test_nothing_that_notebooks_import_starts_a_thread(tmp_path):
-    "A server with a second thread doesn't fork: all kernels would start cold, slowly, and nobody would notice."
-    from treekit.artefacts.catalog import runnable
-    from treekit.artefacts.reproduce import _server
-
-    tasks = [Task(f"{r['paper']}/{r['artefact']}", r["notebook"], {}) for r in runnable(())]
-    server = _server(tasks, 2, dict(os.environ), tmp_path)
-    try:
-        kernel = server.start(["-f", "nowhere"], dict(os.environ), str(tmp_path))
-        assert kernel, (tmp_path / "kernels.log").read_text()
-        kernel.kill()
-    finally:
-        server.close()
-
-
 def in_turn(folder, monkeypatch, cells, **given):
     "Run notebooks of one cell each, one at a time and in this order, each with two lines in a log; the tasks and the log's lines."
     from treekit.artefacts import reproduce
@@ -151,24 +121,6 @@ def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkey
     )
     left = [t for t in tasks if not t.began]
     assert left and {(t.code, t.error) for t in left} == {(3, "not started: the budget was reached")}
-
-
-@pytest.mark.long
-def test_what_waits_for_its_turn_at_an_interrupt_has_no_outcome(tmp_path, monkeypatch):
-    "Only the notebook that was interrupted has one."
-    from treekit.artefacts import reproduce
-
-    finished, interrupts = [], [KeyboardInterrupt]
-
-    def notices(folder, heard):
-        if (tmp_path / "log").exists() and interrupts:
-            time.sleep(2)  # the next kernel has started meanwhile
-            raise interrupts.pop()
-
-    monkeypatch.setattr(reproduce, "show_notices", notices)
-    tasks, lines = in_turn(tmp_path, monkeypatch, [["import time; time.sleep(60)", ""]] * 3, after=finished.append)
-    assert len(lines) == 1 and [(t.code, t.error) for t in finished] == [(130, "interrupted")]
-    assert sum(bool(t.began) for t in tasks) == 1 and not any(t.error for t in tasks if not t.began)
 
 
 def test_an_interrupt_reaches_it(notebooks):
@@ -223,21 +175,6 @@ def test_the_server_ends_with_the_process_that_made_it(tmp_path):
     assert all(map(gone, pids))
 
 
-def test_a_server_with_a_second_thread_does_not_fork(tmp_path, notebooks):
-    "It says so, and the kernel starts cold."
-    (tmp_path / "threaded.py").write_text(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
-    )
-    env = os.environ | dict(PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    server = ForkServer(["threaded"], env, tmp_path / "log")
-    try:
-        assert server.start(["-f", "nowhere"], env, str(tmp_path)) is None
-        assert "no fork beside other threads" in (tmp_path / "log").read_text()
-        assert notebooks.run("1 + 1", server=server)[1] == "2"
-    finally:
-        server.close()
-
-
 def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
     server = ForkServer(["json"], dict(os.environ))
     server.process.kill()
@@ -245,31 +182,3 @@ def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
         assert notebooks.run("1 + 1", server=server)[1] == "2"
     finally:
         server.close()
-
-
-def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(tmp_path, monkeypatch, process_options):
-    "With a thread for each core in each of two kernels, matrix products wait for each other; what the environment says stays."
-    from treekit.artefacts import reproduce
-
-    seen = []
-    monkeypatch.setattr(
-        reproduce, "_watch", lambda tasks, kept, jobs, environment, *rest: seen.append(environment(tasks[0]))
-    )
-    monkeypatch.setattr(reproduce, "_page", lambda *_: None)
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    for name in reproduce.PINNED:
-        monkeypatch.delenv(name, raising=False)
-
-    def ran(**given):
-        reproduce.reproduce_all(("treerare/figure1",), out=str(tmp_path / "out"), force=True, **given)
-        return seen[-1]
-
-    assert reproduce.PINNED.items() <= ran().items()
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert ran()["OMP_NUM_THREADS"] == "3"
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    process_options(cassette=tmp_path / "none.sqlite")  # a real profile asks for no key in a replay
-    assert ran(profile="openai", jobs=2)["OMP_NUM_THREADS"] == "4" and "OMP_NUM_THREADS" not in ran(
-        profile="openai", jobs=1
-    )

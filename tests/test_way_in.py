@@ -33,24 +33,6 @@ def test_a_missing_key_is_said_at_once(words, no_network):
     assert code == 2 and "OPENAI_API_KEY" in out and len(out.splitlines()) == 1
 
 
-def test_the_hub_is_really_tried(no_network, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "x")
-    assert "can't be reached" in treekit("ask", "Who?", "--profile", "openai")[1]
-    assert rows("--profile", "openai")["questions"]["works"] is False
-    assert rows("--profile", "openai", "--data", "real")["questions"]["works"] is True
-    with pytest.raises(UsageError, match="--data DIR"):
-        environment_check.need_hub(load_profile("openai"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # everything is in the hub's cache
-    environment_check.need_hub(load_profile("openai"))
-
-
-def test_a_server_that_answers_is_reached(server):
-    environment_check._unreached.cache_clear()
-    assert environment_check.need_network(server.url, "this") == "127.0.0.1 answers"
-    with pytest.raises(UsageError, match="can't be reached"):
-        environment_check.need_network("http://127.0.0.1:9", "this")
-
-
 def test_the_doctor_checks_what_a_run_would_use(server, no_network):
     words = ("--profile", "local", "--endpoint", server.url, "--model", "o4-mini", "--data", "real")
     found = rows("searchr", *words)
@@ -81,46 +63,6 @@ def test_a_budget_without_a_price_is_said_before_the_run(server, no_network):
     assert "neither a number of dollars nor none" in treekit(*words, "--budget", "much")[1]
 
 
-def test_a_served_model_under_the_profile_paper_needs_no_price(no_network, monkeypatch):
-    assert load_profile("paper", budget="none").budget is None and load_profile("paper").budget == 10
-
-
-@pytest.mark.parametrize("sets, fails", [({}, True), (dict(scorer="guess"), False)])
-def test_the_advice_of_a_server_that_does_not_echo_is_taken(server, sets, fails):
-    server.script(echo=False)
-    profile = load_profile("vllm", endpoint=server.url, model="m", data="real")
-    if fails:
-        with pytest.raises(UsageError, match="scorer=guess"):
-            environment_check.preflight(profile, ["arise/table1"], (), sets)
-    else:
-        environment_check.preflight(profile, ["arise/table1"], (), sets)
-
-
-def test_what_is_missing_is_named_as_it_was_given(tmp_path):
-    for words in (
-        ("ask", "Who?", "--set", f"prompts={tmp_path}/sub/p.toml"),
-        ("cassette", "replay", tmp_path / "sub/x.cassette"),
-        ("reproduce", "toq/table2", "--set", f"prompts={tmp_path}/sub/p.toml", "--out", tmp_path / "out"),
-    ):
-        code, out = treekit(*words)
-        assert code == 2 and str(tmp_path / "sub") in out and len(out.splitlines()) == 1, out
-
-
-def test_a_table_that_was_never_run_cannot_be_packed_and_says_so_at_once(tmp_path, monkeypatch):
-    from treekit.experiments.run_records import save_run
-    from treekit.store.run_store import Store
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    with Store(tmp_path / "store/local.sqlite") as store:
-        save_run(store, {}, {}, load_profile("local"), [], about=dict(artefact="toq/table2"))
-    code, out = treekit("cassette", "pack", tmp_path / "x.cassette", "toq/table3", "--profile", "local")
-    assert code == 2 and "treekit reproduce toq/table3 --profile local" in out, out
-    assert (
-        "treerare has no saved run"
-        in treekit("cassette", "pack", tmp_path / "x.cassette", "treerare", "--profile", "local")[1]
-    )
-
-
 def test_ask_names_the_prompts_that_were_reworded(tmp_path, monkeypatch):
     from treekit.cli.ask import reworded_prompts
     from treekit.papers.registry import method
@@ -130,14 +72,6 @@ def test_ask_names_the_prompts_that_were_reworded(tmp_path, monkeypatch):
     )
     found = reworded_prompts(method("treerare"), load_profile("offline", prompts=str(tmp_path / "p.toml")))
     assert found == ("treerare.answer",)
-
-
-@pytest.mark.parametrize("artefact, setting", [("rdr2/seeds", "seeds=2.5"), ("searchr/table10", "latency=nan")])
-def test_a_parameter_that_is_no_number_stops_before_anything_runs(artefact, setting, tmp_path):
-    code, out = treekit("reproduce", artefact, "--set", setting, "--out", tmp_path)
-    name, _, value = setting.partition("=")
-    assert code == 2 and f"{name} of {artefact} is a " in out and repr(value) in out
-    assert not any(tmp_path.iterdir())
 
 
 def hotpot(**fields):
@@ -202,23 +136,6 @@ def test_ask_names_attempts_that_may_be_charged(server, fault):
     assert code == 1 and "besides, 2 attempts without a usable reply, which the server may charge" in out, out
 
 
-def test_an_unknown_setting_names_the_method_as_it_was_typed():
-    assert "no setting of method cot named 'foo'" in treekit("ask", "Who?", "--method", "cot", "--set", "foo=1")[1]
-
-
-def test_off_a_terminal_a_bar_is_lines(capsys):
-    from tqdm import tqdm
-    from treekit.experiments.progress import bar_stream
-
-    with tqdm(total=3, desc="three", leave=False, mininterval=0, file=bar_stream()) as bar:
-        for _ in range(3):
-            bar.update()
-    said = capsys.readouterr().err
-    assert (
-        "\r" not in said and len(said.splitlines()) >= 3 and all(line.startswith("three") for line in said.splitlines())
-    ), said
-
-
 def test_the_weights_of_a_retriever_are_asked_for_before_the_model(server, no_network, monkeypatch, tmp_path):
     "A missing encoder stops the run before a call is paid for."
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -240,16 +157,6 @@ def test_ask_takes_a_folder_with_any_data_set(tmp_path, server):
     (tmp_path / "2wiki.dev.jsonl").write_text(json.dumps(hotpot(evidences=[])) + "\n")
     code, out = treekit("ask", "Who?", "--data", tmp_path, "--method", "zero-shot")
     assert code in (0, 1) and "no dataset" not in out, out
-
-
-def test_the_doctor_names_weights_that_single_rows_need(server, no_network, monkeypatch, tmp_path):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    code, out = treekit(
-        "doctor", "treerare", "--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic"
-    )
-    assert "facebook-dpr-ctx_encoder-multiset-base is not here (for rows of treerare/table2, treerare/table4)" in out, (
-        out
-    )
 
 
 @pytest.mark.parametrize("fault, works", [("", True), ("empty", False), ("not json", False), ("schema", False)])

@@ -1,13 +1,11 @@
 """data/kept: what a first run needn't make is what it would make"""
 
-import subprocess, sys
-
 import numpy as np, pytest
 
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.utils.array_cache import write_arrays
-from treekit.utils.sqlite_cache import cache_database, close_connections, pack_rows, shipped_rows
+from treekit.utils.sqlite_cache import cache_database, pack_rows, shipped_rows
 from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
@@ -88,33 +86,6 @@ def test_a_vector_that_is_none_is_refused():
             vector_rows("a model", ["a text"], np.array([vector]))
 
 
-def test_processes_that_begin_together_find_it_all(tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from treekit.utils.sqlite_cache import cache_database\n"
-        f"with cache_database(Path(sys.argv[1]), {TABLE!r}, 'vectors', 'vectors') as db:"
-        " print(*db.execute('SELECT COUNT(*) FROM vectors').fetchone())"
-    )
-    some = [
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "db.sqlite")], stdout=subprocess.PIPE)
-        for _ in range(4)
-    ]
-    assert {p.communicate()[0].decode().strip() for p in some} == {str(len(dict(shipped_rows("vectors"))))}
-
-
-def test_nothing_of_the_world_is_embedded_in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    model = Embedder()
-    monkeypatch.setattr(model, "_embed", lambda texts: pytest.fail(f"{len(texts)} texts are embedded"))
-    texts = [p.contents for p in SyntheticWiki().passages()]
-    assert model.kept(texts).shape == (len(texts), 384)
-
-
-def test_a_kept_vector_is_the_same_when_it_is_made_and_when_it_is_read(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    first, second = Embedder().kept(["a text that no wiki has"]), Embedder().kept(["a text that no wiki has"])
-    assert np.array_equal(first, second)
-
-
 @pytest.mark.parametrize("file", ["none", "torn", "mixed"])
 def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
     monkeypatch.setattr("treekit.utils.sqlite_cache.kit_path", lambda *parts: tmp_path / parts[-1])
@@ -124,12 +95,3 @@ def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
         write_arrays(tmp_path / "vectors.npz", pack_rows([(b"k" * 32, b"v")]) | dict(ends=np.array([1, 2])))
     with cache_database(tmp_path / "db.sqlite", TABLE, "vectors", "vectors") as db:
         assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (0,)
-
-
-def test_a_database_that_is_there_stays_as_it_is(tmp_path):
-    path = tmp_path / "db.sqlite"
-    with cache_database(path, TABLE, "vectors") as db:
-        db.execute("INSERT INTO vectors VALUES (?,?)", (b"k", b"v"))
-    close_connections()
-    with cache_database(path, TABLE, "vectors", "vectors") as db:
-        assert db.execute("SELECT * FROM vectors").fetchall() == [(b"k", b"v")]

@@ -32,17 +32,6 @@ def chat(path, url, budget=None, **more):
     )
 
 
-def ask_all(path, url, questions, concurrency=16):
-    "Ask some questions at once; the replies lie in the store afterwards."
-
-    async def main():
-        stored = chat(path, url, concurrency=concurrency)
-        await asyncio.gather(*(stored.complete(asked(question=q)) for q in questions))
-        await stored.close()
-
-    asyncio.run(main())
-
-
 async def answer(stored, number):
     "A question as a method asks it: three calls, two of them at once, and a prediction."
     key = f"prediction {number}"

@@ -50,7 +50,6 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
         doctor="Check the environment, list what is missing",
         trust="Trust a folder, or bind a key to a server",
         estimate="Calls, tokens and money of a run",
-        requirements="Requirements for verdicts on a paper's tables",
     ),
     "Inspect": dict(
         list="Artefacts of the papers, and what was run",
@@ -682,8 +681,6 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
     for r in () if as_json else rows:
         todo = "" if r["works"] else f"\n  {'':<17} → {r['todo']}"
         click.echo(f"{ {True: '✓', False: '✗', None: '○'}[r['works']] } {r['what']:<17} {r['found']}{todo}")
-    if paper and not as_json:
-        click.echo(f"What verdicts on its tables take, and what they cost: treekit requirements {paper}")
     sys.exit(2 if any(r["works"] is False for r in rows) else 0)
 
 
@@ -697,7 +694,6 @@ from .explore import explore_command
 from .trust import trust_command
 from .export import export_runs_command
 from .report import report_command, verify_command
-from .requirements import requirements_command
 from .train import train_command
 
 own = (
@@ -705,7 +701,6 @@ own = (
     export_runs_command,
     report_command,
     verify_command,
-    requirements_command,
     course_command,
     init_command,
     bulk_command,

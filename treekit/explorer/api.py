@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from ..config import UsageError, choose
 from ..store.run_store import Store
 from .diff import align, compare_runs
-from .request_validation import changes_of, edits_of, fields_record, price_record, sweep_record
+from .request_validation import changes_of, edits_of, fields_record, sweep_record
 from .edited_parses import EditedAnnotations, EditedParser, drawn_passage, drawn_question
 from .fonts import whole_font
 from .forks import ForkedMethod, fork
@@ -242,7 +242,7 @@ class NodeReader:
 
 # %% ../../nbs/19_explorer/10_api.ipynb #9ccd9bd4
 class ReplayJobs:
-    "Forks, overrides and sweeps that the page starts, and their costs. Each becomes a `Job`."
+    "Forks, overrides and sweeps that the page starts. Each becomes a `Job`."
 
     def __init__(self, runs: RunReader):
         self.runs, self.jobs = runs, Jobs()
@@ -276,14 +276,6 @@ class ReplayJobs:
             return said | dict(run=made.run.name, asked=made.asked, found=made.found, dollars=made.dollars)
 
         return dict(job=self.jobs.start("the fork", work).id)
-
-    def price(self, body: dict, name: str) -> dict:
-        "What a switch or a sweep would take."
-        run = self.runs.run(name)
-        wanted = changes_of(body, run)
-        for one in wanted:
-            switched_run(run, *one)  # what is unknown is refused at once
-        return dict(job=self.jobs.start("counting", lambda job: price_record(run, wanted, job)).id)
 
     def switch(self, body: dict, name: str) -> dict:
         "A run with something changed."
@@ -359,7 +351,7 @@ class ExplorerAPI:
     def post(self, path: str, body: dict) -> dict:  # job; of `stop`, how far it came
         "Do what changes something: run a fork, a switch, a sweep; stop it."
         what, *rest = map(unquote, path.split("/"))
-        works = {name: getattr(self.replays, name) for name in ("fork", "price", "switch", "sweep", "stop")} | dict(
+        works = {name: getattr(self.replays, name) for name in ("fork", "switch", "sweep", "stop")} | dict(
             note=self.runs.note
         )
         if what not in works or not self.runs.forks:

@@ -12,16 +12,12 @@ __all__ = [
     "field_group",
     "fields_record",
     "changes_of",
-    "price_record",
     "sweep_record",
     "edits_of",
     "choose_all",
 ]
 
 # %% ../../nbs/19_explorer/09_request_validation.ipynb #5aa54111
-from dataclasses import asdict
-from functools import reduce
-from operator import add
 from typing import Any
 
 from ..config import Profile, UsageError, choose
@@ -29,7 +25,6 @@ from .edited_parses import moved_heads
 from .forks import Edits, ForkedMethod
 from .runs import OpenRun, RunData
 from .overrides import fields_of, sweep_field
-from .cost_preview import try_switch
 from ..papers.plugin import paper_of, resolve
 
 # %% ../../nbs/19_explorer/09_request_validation.ipynb #0e775c54
@@ -128,16 +123,6 @@ def changes_of(
     if not isinstance(values, list) or not 1 <= len(values) <= MOST_VALUES:
         raise UsageError(f"a sweep takes 1 to {MOST_VALUES} values")
     return [(method, fields | _words({str(body["field"]): value}, "values"), settings, n) for value in values]
-
-
-# %% ../../nbs/19_explorer/09_request_validation.ipynb #68bf7022
-def price_record(run: OpenRun, wanted: list[tuple], job: Any) -> dict:
-    "What some changed runs would take, together."
-    prices = []
-    for k, one in enumerate(wanted, 1):
-        job.part = f"{k} of {len(wanted)}"
-        prices.append(try_switch(run, *one, watch=job.watch))
-    return asdict(reduce(add, prices)) | dict(free=run.kept.profile.offline)
 
 
 # %% ../../nbs/19_explorer/09_request_validation.ipynb #777bd4da

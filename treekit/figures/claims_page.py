@@ -424,9 +424,8 @@ def order_table(orders: list[RowOrder]):  # pandas.DataFrame
 # %% ../../nbs/16_figures/16_claims_page.ipynb #8cfa20bc
 def claims_in(
     path: Path,  # claims.csv
-) -> dict[
-    str, int
-]:  # outcome -> number of claims; empty if the file doesn't exist, or a run of a real model is missing
+) -> dict[str, int]:
+    # returns outcome -> number of claims; empty if the file doesn't exist, or a run of a real model is missing
     "Counts of the outcomes in a file. A claim about several artefacts counts once."
     found = Counter(row["outcome"] for row in _judged_rows(path))
     return {name: found[name] for name in CLAIM_OUTCOMES} if found else {}

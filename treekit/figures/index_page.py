@@ -127,16 +127,26 @@ def _claims_table(folder, found):
     return f"{text}\n\n{md_table(('paper', *columns), lines)}"
 
 
-def _first_figure(folder):
-    "The figure that sets all methods side by side."
-    if not (folder / "across" / "figure1.png").exists():
-        return ""
-    return (
+def _figures(folder, models):
+    "What a real model answered: each paper's method beside two baselines; all methods side by side, unless the simulated model answered."
+    small = (
+        "**A small real model.** Each paper's method beside two of its baselines, on real questions answered by SmolLM2 with 135 "
+        "million parameters: quality with its interval, and tokens per question ([all numbers](real/methods.md)).",
+        "real",
+        "methods",
+    )
+    front = (
         "**Cost and quality.** Each method by tokens per question and by the mean of its scores; the step line joins those that no "
         "cheaper method beats, the grey band is where that line lies in 95 % of resampled questions ([all numbers](across/figure1.md), "
-        "[costs in dollars](across/table2.md)).\n\n"
-        f'<img src="across/figure1.png" width="640" alt="{ht(title_of("across", "figure1"))}">'
+        "[costs in dollars](across/table2.md)).",
+        "across",
+        "figure1",
     )
+    return [
+        f'{text}\n\n<img src="{paper}/{name}.png" width="640" alt="{ht(title_of(paper, name))}">'
+        for text, paper, name in (small,) + (() if models == ["simulated"] else (front,))
+        if (folder / paper / f"{name}.png").exists()
+    ]
 
 
 METRIC_NOTES = (  # names as in `METRIC_TYPES`, meaning
@@ -177,15 +187,12 @@ def _metrics():
 
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #idx00002
-def _requirements(paper, folder):
-    "Reference to the page of what verdicts on a paper's tables take; empty for a study."
-    if paper not in discover() or discover()[paper].is_study:
+def _full_run(paper, folder):
+    "Link to the page on what a full run of a paper takes; empty if there is none."
+    page = root() / "nbs" / "docs" / "howto" / f"full_run_{paper}.md"
+    if not page.is_file() or not Path(folder).absolute().is_relative_to(root()):
         return ""
-    page = discover()[paper].path("requirements", "README.md")
-    if not page.is_file() or not all(Path(p).absolute().is_relative_to(root()) for p in (page, folder)):
-        return f"which printed numbers can be judged, and what that takes: `treekit requirements {paper}`"
-    place = Path(os.path.relpath(page, folder)).as_posix()
-    return f"[which printed numbers can be judged, and what that takes]({place})"
+    return f"[what a full run takes]({Path(os.path.relpath(page, folder)).as_posix()})"
 
 
 def _cells(counts):
@@ -246,10 +253,10 @@ def _paper_lines(paper, folder, artefacts):
     pages = []
     if (folder / paper / "report.md").exists():
         tex = f" ([LaTeX]({paper}/report.tex))" if (folder / paper / "report.tex").exists() else ""
-        pages.append(f"[reproducibility report]({paper}/report.md){tex} with deviations and cost")
+        pages.append(f"[reproducibility report]({paper}/report.md){tex} with deviations")
     if (folder / paper / "inconsistencies.md").exists():
         pages.append(f"[errata, and differences from the public code]({paper}/inconsistencies.md)")
-    if more := _requirements(paper, folder):
+    if more := _full_run(paper, folder):
         pages.append(more)
     if pages:
         lines.append(f"Read on: {'; '.join(pages)}.")
@@ -275,7 +282,7 @@ def index_page(
     folder = Path(folder)
     found = _artefacts(folder)
     models = _models(found)
-    findings = [_claims_table(folder, found), _first_figure(folder)]
+    findings = [_claims_table(folder, found), *_figures(folder, models)]
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
     words = (
         "*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "

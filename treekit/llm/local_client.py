@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..config import UsageError, kit_path, request_defaults, work_dir
+from ..config import UsageError, kit_path, missing_library, request_defaults, work_dir
 from ..core.prompts import CallFailed, Completion, Request, without_surrogates
 from ..utils.micro_batcher import MicroBatcher
 from ..utils.model_files import content_of, file_sha256
@@ -130,8 +130,10 @@ def load_local(
     logging.disable_progress_bar()
     path, content = model_source(model)
     if (path / "adapter_config.json").exists():
-        from peft import PeftModel
-
+        try:
+            from peft import PeftModel
+        except ImportError:
+            raise UsageError(missing_library("peft")) from None
         made, tokenizer = load_local(_base(path))
         return PeftModel.from_pretrained(made, str(path)).merge_and_unload().eval(), tokenizer
     folder = converted(path, content) if path.suffix == ".gguf" else path
@@ -454,8 +456,6 @@ class LocalClient:
         )  # greedy samples are equal
         made = await self._done(*(replace(job, sample=i) for i in samples))
         made = made if own["temperature"] else made * request.n
-        if not any(c.text for c in made):
-            raise CallFailed("empty", "the model wrote nothing", "another prompt may help", again=False)
         spent = dict(model=self.model, latency=time.perf_counter() - began)
         return [replace(c, **spent, tokens_in=c.tokens_in * (i == 0)) for i, c in enumerate(made)]
 

@@ -555,7 +555,7 @@ export class Explorer {
         if (!found) return;
         await this.again();
         const open = name => h("button", {class: "tkx-button", click: () => this.openRun(name)}, `Open run ${name.slice(0, 6)}`);
-        this.say(found.calls == null ? `${title} has ended. ` : `${title} has ended: ${costText(found)}`);
+        this.say(`${title} has ended. `);
         this.status.append(...[found, ...found.points || []].filter(f => f.run).map(f => open(f.run)));
       });
     } finally { this.busy = false; }

@@ -1,9 +1,4 @@
 // ── switches and sweeps ──
-// an estimated cost as a sentence
-function costText(p) {
-  const round = v => Math.round(v).toLocaleString("en"), exact = p.tried >= p.rows;
-  return `${exact ? "" : "about "}${round(p.calls)} calls${exact ? "" : ` (${round(p.low)} to ${round(p.high)})`} for ${plural(p.rows, "question")}: ${round(p.found)} from the store, ${round(p.calls - p.found)} to ask, with ${round(p.tokens)} tokens, ${p.free ? "$0" : dollars(p.dollars)}.`;
-}
 class Bench {
   constructor(explorer) {
     this.x = explorer; this.of = null;
@@ -35,18 +30,18 @@ class Bench {
     this.fields = found.fields.map(f => entry(f, "method")); this.settings = found.settings.map(f => entry(f, "profile"));
     const button = (text, click) => h("button", {class: "tkx-button", click}, text);
     this.n = h("input", {type: "number", min: "1", max: String(found.rows), "aria-label": "questions", input: () => this.stale()}); this.n.value = found.rows;
-    this.price = h("p", {role: "status"}); this.runButton = button("Run it", () => this.run()); this.why = h("span", {class: "tkx-small"}); this.result = h("div", {class: "tkx-result", role: "status", hidden: true});
+    this.runButton = button("Run it", () => this.run()); this.why = h("span", {class: "tkx-small"}); this.result = h("div", {class: "tkx-result", role: "status", hidden: true});
     this.field = h("select", {"aria-label": "field to sweep", change: () => this.suggest()}, ...found.fields.map(f => h("option", {value: f.name}, f.name)));
     this.values = h("input", {type: "text", "aria-label": "values, with commas between", input: () => this.stale()});
-    this.sweepPrice = h("p", {role: "status"}); this.sweepButton = button("Run the sweep", () => this.sweep()); this.sweepWhy = h("span", {class: "tkx-small"}); this.curve = h("div", {});
+    this.sweepButton = button("Run the sweep", () => this.sweep()); this.curve = h("div", {});
     this.search = h("input", {type: "search", "aria-label": "Search the fields", placeholder: "search the fields", input: () => this.narrowed()});
     const every = [...this.fields, ...this.settings];
     this.groups = found.groups.map(group => [group, every.filter(e => e.f.group === group)]).filter(([, own]) => own.length)
       .map(([group, own]) => ({own, el: h("details", {class: "tkx-group", open: true}, h("summary", {}, h("b", {}, group), h("span", {class: "tkx-small"}, ` ${plural(own.length, "field")}`)), ...own.map(e => e.row))}));
-    fill(this.el, this.top(`Switches: ${cut(method, 60)}`), h("p", {class: "tkx-small"}, "Change fields, see the cost, run it: only calls that are not stored are made. The new run opens beside this one."),
-      h("div", {class: "tkx-controls"}, h("label", {class: "tkx-switch"}, "questions ", this.n), h("div", {class: "tkx-tools"}, button("What would it take?", () => this.cost()), this.runButton, button("Back to how it was", () => this.reset()), this.why), this.price, this.result,
+    fill(this.el, this.top(`Switches: ${cut(method, 60)}`), h("p", {class: "tkx-small"}, "Change fields and run it: only calls that are not stored are made, and a run can be stopped. The new run opens beside this one."),
+      h("div", {class: "tkx-controls"}, h("label", {class: "tkx-switch"}, "questions ", this.n), h("div", {class: "tkx-tools"}, this.runButton, button("Back to how it was", () => this.reset()), this.why), this.result,
         this.sweepBox = h("details", {class: "tkx-group", open: true}, h("summary", {}, h("b", {}, "Sweep"), h("span", {class: "tkx-small"}, " one field over several values; the changes below hold for all of them")),
-          h("div", {class: "tkx-tools"}, this.field, this.values), h("div", {class: "tkx-tools"}, button("What would the sweep take?", () => this.cost(true)), this.sweepButton, this.sweepWhy), this.sweepPrice, this.curve)),
+          h("div", {class: "tkx-tools"}, this.field, this.values), h("div", {class: "tkx-tools"}, this.sweepButton), this.curve)),
       this.search, ...this.groups.map(g => g.el));
     this.suggest();
   }
@@ -59,10 +54,8 @@ class Bench {
   }
   reset() { for (const e of [...this.fields, ...this.settings]) { e.box.value = e.text; e.row.classList.remove("tkx-changed"); } this.stale(); }
   stale() {
-    this.runButton.disabled = this.sweepButton.disabled = true; fill(this.price); fill(this.sweepPrice);
     const changed = [...this.fields, ...this.settings].some(e => e.box.value !== e.text) || +this.n.value < this.found.rows;
-    fill(this.why, changed ? "“Run it” is available after “What would it take?”." : "Change a field first; then see what it would take.");
-    fill(this.sweepWhy, "“Run the sweep” is available after its cost is shown.");
+    this.runButton.disabled = !changed; fill(this.why, changed ? "" : "Change a field first.");
   }
   suggest() {
     const f = this.found.fields.find(f => f.name === this.field.value), v = f.value;
@@ -74,18 +67,9 @@ class Bench {
     const body = {method: this.method, fields: changed(this.fields), settings: changed(this.settings), n: n >= this.found.rows ? null : n};
     return sweep ? {...body, field: this.field.value, values: this.values.value.split(",").map(v => v.trim()).filter(v => v)} : body;
   }
-  async cost(sweep) {
-    const x = this.x, line = sweep ? this.sweepPrice : this.price;
-    this.stale(); fill(line, "counting…");
-    const p = await x.trying(() => x.work("Counting", `price/${encodeURIComponent(this.name)}`, this.wanted(sweep)));
-    if (!p) { fill(line); return; }
-    fill(line, `${costText(p)} `,
-      h("span", {class: "tkx-small"}, `Tried on ${plural(p.tried, "question")}, nothing was spent.${p.failed ? ` ${p.failed} of them failed.` : ""}`));
-    (sweep ? this.sweepButton : this.runButton).disabled = false; fill(sweep ? this.sweepWhy : this.why);
-  }
   async run() {
     const x = this.x, {name, method} = this;
-    this.stale(); this.result.hidden = false; fill(this.result, "running…");
+    this.result.hidden = false; fill(this.result, "running…");
     const made = await x.trying(() => x.work("The run", `switch/${encodeURIComponent(name)}`, this.wanted()));
     if (!made) { this.result.hidden = true; return; }
     await x.again();
@@ -107,7 +91,6 @@ class Bench {
   }
   async sweep() {
     const x = this.x;
-    this.stale();
     const made = await x.trying(() => x.work("The sweep", `sweep/${encodeURIComponent(this.name)}`, this.wanted(true), found => found.points && this.plot(found)));
     if (!made) return;
     this.plot(made); await x.again();

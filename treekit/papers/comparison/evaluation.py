@@ -13,6 +13,8 @@ __all__ = [
     "COLUMN_NAMES",
     "MEAN",
     "MULTIHOP_MEAN",
+    "SIZES_ON_TWO_CORES",
+    "SETTING_OF",
     "ComparedMethod",
     "trained_search_r1",
     "entrants",
@@ -24,6 +26,9 @@ __all__ = [
     "qualities",
     "quality_cells",
     "against_best",
+    "small_run",
+    "beside_baselines",
+    "what_methods_add",
     "cost_rows",
 ]
 
@@ -44,9 +49,9 @@ from ...experiments import resources
 from ..rdr2.evaluation import affordable
 from ...experiments.results import Results, Scored, joined
 from ...experiments.run import run
-from ...experiments.tables import MULTIHOP, PRINTED
+from ...experiments.tables import MULTIHOP, PRINTED, sample_questions
 from ..toq.evaluation import PRINTED_AS
-from ...scoring.statistics import bootstrap, contrast, false_discovery
+from ...scoring.statistics import bootstrap, contrast, false_discovery, paired_test
 
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #3572f24b
@@ -264,9 +269,8 @@ MEAN, MULTIHOP_MEAN = "mean", "multi-hop mean"
 def quality_cells(
     results: Results,
     rows: dict[str, ComparedMethod],
-) -> list[
-    Scored
-]:  # paper, method, dataset (as shown), metric, n, failures, value, low, high, words; and at last the means
+) -> list[Scored]:
+    # returns paper, method, dataset (as shown), metric, n, failures, value, low, high, words; and at last the means
     "Every cell that was run, with its bootstrap interval; then each row's mean."
     from treekit.experiments.results import mean_of_means
 
@@ -334,6 +338,76 @@ def against_best(
         return dict(place="worse" if q < level else "as good", difference=test.value, p=test.p, adjusted=q)
 
     return [c | beside(test) for c, test in zip(placed, tests)]
+
+
+# %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #abd3698b
+SIZES_ON_TWO_CORES = (
+    "Smaller than printed: 3 passages a search; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
+)
+
+# paper -> data set, what is searched in its experiments, and the most questions: TreeRare reads 29,000 tokens for one
+SETTING_OF = {
+    "TreeRare": ("hotpotqa", "corpus", 10),
+    "Tree-of-Question": ("hotpotqa", "corpus", 1000),
+    "ARISE": ("hotpotqa", "own", 1000),
+    "SEARCH-R": ("hotpotqa", "own", 1000),
+    "RDR²": ("asqa", "documents", 1000),
+}
+
+
+def small_run(
+    P: Profile,
+    papers: tuple = tuple(SETTING_OF),
+    **session,  # as for `run`
+) -> tuple[Results, dict[str, ComparedMethod]]:
+    "Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer."
+    entered, parts = entrants(P, "three", 3), []
+    for paper in papers:
+        name, scope, most = SETTING_OF[paper]
+        own = replace(P, search_scope=scope, n=min(P.n, most))
+        rows = {m: e for m, e in entered.items() if e.paper == paper}
+        parts.append(run_across(rows, sample_questions(own, (name,)), own, **session))
+    return joined(*parts), entered
+
+
+def beside_baselines(
+    results: Results,
+    rows: dict[str, ComparedMethod],
+) -> list[dict]:  # a row of `quality_cells` with calls, tokens, critical_path; own_adds, adds_low, adds_high, p
+    "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
+    found, cost = qualities(results), {(c["method"], c["dataset"]): c for c in results.cost()}
+    own = {(rows[m].paper, d): s[d] for (m, d), s in found.items() for s in [{d: s}] if rows[m].proposed}
+    made = []
+    for cell, spent in zip(quality_cells(results, rows), found):
+        _, d = spent
+        c, mine = cost[spent], own.get((cell["paper"], d))
+        line = {k: cell[k] for k in ("paper", "method", "dataset", "metric", "n", "failures", "value", "low", "high")}
+        line |= dict(calls=c["calls"], tokens=c["tokens_in"] + c["tokens_out"], critical_path=c["critical_path"])
+        if mine and not rows[cell["method"]].proposed:
+            test = paired_test(*zip(*((found[spent][q], mine[q]) for q in found[spent])))
+            line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p)
+        made.append(line)
+    return made
+
+
+def what_methods_add(
+    lines: list[dict],  # from `beside_baselines`
+) -> list[str]:  # a sentence for each paper
+    "Each paper's own method beside its best baseline here: the difference with its interval, and the ratio of tokens."
+    said = []
+    for paper in dict.fromkeys(line["paper"] for line in lines):
+        own = next((line for line in lines if line["paper"] == paper and "own_adds" not in line), None)
+        others = [line for line in lines if line["paper"] == paper and "own_adds" in line]
+        if not own or not others:
+            continue
+        best = max(others, key=lambda line: line["value"])
+        low, high = best["adds_low"], best["adds_high"]
+        verdict = "helps" if low > 0 else "harms" if high < 0 else "no difference is shown"
+        said.append(
+            f"{own['method']} beside {best['method']}: {best['own_adds']:+.2f} [{low:+.2f}, {high:+.2f}] {own['metric']} on "
+            f"{own['n']} questions of {own['dataset']}, {verdict}; it takes {own['tokens'] / best['tokens']:.1f} times the tokens."
+        )
+    return said
 
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #e3b3d8ef

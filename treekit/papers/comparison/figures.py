@@ -12,6 +12,7 @@ __all__ = [
     "front_panel",
     "front_plot",
     "effects_plot",
+    "beside_plot",
     "caption_of",
 ]
 
@@ -237,6 +238,36 @@ def effects_plot(
     axes[0][0].invert_yaxis()
     fig.supxlabel("points", size=8)
     return describe(fig, "", INTERVALS)
+
+
+# %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #4b3cc666
+def beside_plot(
+    lines: list[dict],  # from `treekit.papers.comparison.evaluation.beside_baselines`
+    own: set,  # the papers' own methods
+    model: str,  # who answered
+    width: float = PAGE,  # inches
+):  # matplotlib figure
+    "Quality with its interval, and tokens per question, of each row."
+    import matplotlib.pyplot as plt
+
+    house_style()
+    fig, (quality, tokens) = plt.subplots(
+        1, 2, sharey=True, figsize=(width, 0.9 + 0.24 * len(lines)), width_ratios=(3, 2)
+    )
+    for y, line in enumerate(lines):
+        colour = _front_colour(line["method"], own)
+        quality.plot([100 * line["low"], 100 * line["high"]], [y, y], "-", color=colour, lw=1.4, marker="")
+        quality.plot(100 * line["value"], y, "D", color=colour, mec="black", mew=0.4, ms=4.5)
+        tokens.plot(line["tokens"], y, "D", color=colour, mec="black", mew=0.4, ms=4.5)
+    edges = [y - 0.5 for y in range(1, len(lines)) if lines[y]["paper"] != lines[y - 1]["paper"]]
+    for ax in (quality, tokens):
+        for y in edges:
+            ax.axhline(y, color="#cccccc", lw=0.6, marker="", linestyle="-")
+    quality.set_yticks(range(len(lines)), [f"{line['method']}  ({line['dataset']})" for line in lines], fontsize=7)
+    quality.set(xlabel=f"gold answers that {model} states, %", xlim=(0, None))
+    quality.invert_yaxis()
+    tokens.set(xlabel="tokens per question", xscale="log")
+    return describe(fig, "", f"{INTERVALS}; blue: the paper's own method")
 
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #0b4bc415

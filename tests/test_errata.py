@@ -1,0 +1,68 @@
+"Errata that are counted, and pages on what a full run takes."
+
+import csv
+import re
+from pathlib import Path
+
+from treekit.config import root
+from treekit.figures.tables import contradictions
+from treekit.llm.prices import load_prices, price_of
+from treekit.papers.plugin import get_paper, papers
+
+NAMES = [p.name for p in papers()]
+
+
+def test_each_paper_has_a_short_page_on_what_a_full_run_takes():
+    "README and the results page link it; its paid models have a price, the same as in `data/prices.csv`."
+    links = [Path(root(), name).read_text(encoding="utf-8") for name in ("README.md", "figures/offline/README.md")]
+    for paper in NAMES:
+        page = f"nbs/docs/howto/full_run_{paper}.md"
+        text = Path(root(), page).read_text(encoding="utf-8")
+        assert all(page in link for link in links) and len(text.split()) <= 300
+        for model, millions_in, millions_out, dollars in re.findall(
+            r"\| `(\S+)`.* \| ([\d.]+) M \| ([\d.]+) M \| \$(\d+) ", text
+        ):
+            price = price_of(model, load_prices())
+            expected = float(millions_in) * price.input + float(millions_out) * price.output
+            assert abs(expected - float(dollars)) <= 0.06 * expected + 1, (paper, model, expected)
+
+
+def test_only_contradictions_in_print_are_counted():
+    "Each line of the list is about an entry, and none of a mean over questions, of rounding or of a run is counted."
+    for line in get_paper("real").rows("errata.csv"):
+        with open(
+            root() / "figures" / "offline" / line["paper"] / "inconsistencies.csv", encoding="utf-8", newline=""
+        ) as f:
+            assert (line["where"], line["claim"]) in {(r["where"], r["claim"]) for r in csv.DictReader(f)}, line
+    counted = {p: contradictions(root() / "figures" / "offline", p) for p in NAMES}
+    assert all(1 <= len(rows) <= 14 for rows in counted.values())
+    found = [r for rows in counted.values() for r in rows]
+    assert not [
+        r
+        for r in found
+        if "mean over questions" in r["finding"]
+        or r["finding"].startswith(("truncated", "rounding"))
+        or "read rightly" in r["finding"]
+    ]
+
+
+def test_what_the_papers_text_explains_is_no_erratum():
+    "SEARCH-R says that a row is quoted, ARISE that it is behind on Llama, RDR² that it is ahead on most metrics."
+    for paper, where in (("searchr", "Tables 2, 9"), ("arise", "Sec. 3.2"), ("rdr2", "Sec. 5.1")):
+        assert where not in {r["where"] for r in contradictions(root() / "figures" / "offline", paper)}
+        with open(
+            root() / "figures/offline" / paper / "inconsistencies_checked.csv", encoding="utf-8", newline=""
+        ) as f:
+            assert where in {r["where"] for r in csv.DictReader(f)}
+
+
+def test_counts_of_errata_agree_everywhere():
+    "The list of all contradictions and README have the same numbers."
+    counted = {p: len(contradictions(root() / "figures/offline", p)) for p in NAMES}
+    labels = {p: get_paper(p).label for p in NAMES}
+    with open(root() / "figures/offline/across/errata.csv", encoding="utf-8", newline="") as f:
+        rows = [r["paper"] for r in csv.DictReader(f)]
+    assert {p: rows.count(labels[p]) for p in NAMES} == counted and len(rows) == sum(counted.values())
+    readme = root().joinpath("README.md").read_text(encoding="utf-8")
+    assert all(f"[{labels[p]} {n}](figures/offline/{p}/inconsistencies.md)" in readme for p, n in counted.items())
+    assert f"[all {len(rows)} in one table](figures/offline/across/errata.md)" in readme
