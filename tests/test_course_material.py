@@ -108,7 +108,7 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
     "8_reproduction": [
         (
             "verdict-tests",
-            ('if direction == "less": direction, low, high = "more", -high, -low', ""),
+            ('if direction == "lower": direction, low, high = "higher", -high, -low', ""),
             "contradicted, not supported",
         ),
         ("tests-tests", "one side of the coin", "one-sided"),
