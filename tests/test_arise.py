@@ -122,29 +122,6 @@ def test_the_tree_is_the_sequential_ones(case):
     )
 
 
-class NoScores(Seeded):
-    "A server that can't score; `scored`: until it has, so many times."
-
-    def __init__(self, *args, scored=0, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.scored = scored
-
-    async def score(self, request, continuation):
-        async with self.turn(request):
-            pass
-        self.scored -= 1
-        if self.scored < 0:
-            raise ScoringUnsupported("can't score")
-        return await super().score(request, continuation)
-
-
-@pytest.mark.parametrize("scored", [1, 2])
-@pytest.mark.parametrize("one_by_one", [True, False])
-def test_a_server_that_stops_scoring_is_an_error_and_no_second_measure(scored, one_by_one):
-    with pytest.raises(ScoringUnsupported):
-        search(ARISE(one_by_one=one_by_one, scorer="auto"), chat=NoScores(3, scored=scored))
-
-
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
     begun = []

@@ -35,7 +35,6 @@ from treekit.papers.rdr2.router import (
 )
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.corpora.tree_store import build
 
 
 def hits(*passages):
@@ -811,42 +810,6 @@ def test_a_router_of_its_own(tmp_path, server):
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
     with pytest.raises(UsageError, match="one paid model"):
         both(Store(), "gpt-4o-mini", "gpt-4o", budget=1.0)
-
-
-def test_a_tree_store_and_documents_without_ids(tmp_path):
-    "The same predictions from a store, from a file, and for pages that have no ids."
-    pages = [
-        dict(
-            title=t,
-            summary=f"{t} is a town on a river with a harbour.",
-            sections=[dict(title="History", text=f"It was founded in {y} by fishermen of {t}.", sections=[])],
-        )
-        for t, y in (("Tarn", 1204), ("Ribe", 1302))
-    ]
-    (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
-    build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
-    shelf = LazyRetriever(
-        lambda: Shelf(
-            *(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))
-        ),
-        "one shelf",
-        "a shelf",
-    )
-    asked, found = dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]), []
-    for place in ("articles_towns.jsonl", "towns.trees"):
-        profile = load_profile("offline", documents=str(tmp_path / place))
-        results = go(METHODS, asked, profile, corpora=dict(asqa=shelf), router=Router(lambda d: "[ANSWER] 4"))
-        assert not results.failures
-        found.append(routed(results.rows[0].prediction))
-        chunked = go(
-            {"Retrieve-and-Read": Reader()}, asked, replace(profile, search_scope="documents", retriever="bm25s")
-        )
-        assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
-    assert (
-        found
-        == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]]
-        * 2
-    )
 
 
 # --- FLARE, ASC, Served
