@@ -1009,7 +1009,7 @@ def properties():
         )
 
     known, tree_text = recorded_replies.prompts(), "0: It\n\t1: =Plot=\n\t\t2: Said.\n\t3: \\=x\\n\n"
-    from treekit.experiments.costs import reply_lengths
+    from treekit.experiments.counting import reply_lengths
     from treekit.llm.prices import load_prices
 
     def page_findings(kind):

@@ -202,7 +202,7 @@ def test_pages_are_read_in_time_that_grows_with_their_length(name):
 
 
 def test_a_pattern_of_brackets_is_refused_before_it_is_tried(tmp_path):
-    from treekit.experiments.costs import reply_lengths
+    from treekit.experiments.counting import reply_lengths
 
     path = tmp_path / "lengths.csv"
     path.write_text("kind,prompts,mean,low,high\na," + "[" * 60_000 + ",1,1,1\n", encoding="utf-8")
@@ -264,7 +264,7 @@ TABLES = [
 @pytest.mark.parametrize("name, data", TABLES, ids=lambda x: x if isinstance(x, str) else "")
 def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
     from treekit.llm.prices import load_prices
-    from treekit.experiments.costs import reply_lengths
+    from treekit.experiments.counting import reply_lengths
 
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
