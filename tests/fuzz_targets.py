@@ -522,21 +522,6 @@ PROMPT_FILE = (
     '["treerare.answer"]\ntemplate = """Answer $question from $documents"""\nsystem = "Be brief."\n\n'
     '["baselines.zero_shot"]\ntemplate = "$documents $question"\n'
 )
-PRICES = (ROOT / "data" / "prices.csv").read_text(encoding="utf-8")
-LENGTHS = (ROOT / "data" / "reply_lengths.csv").read_text(encoding="utf-8")
-ANNOTATIONS = "annotator,method,dataset,question,outcome,note\nann,a,films,q1,Success,ok\nbob,a,films,q1,Partial Answer,\"well, 'no'\"\n"
-RUN_RECORD = json.dumps(
-    dict(
-        when="2026-01-01 10:00",
-        seconds=1.5,
-        code=0,
-        error="",
-        counts={"reproduced": 1},
-        made_from=dict(code="x"),
-        files={"a.csv": "x"},
-        store="s",
-    )
-)
 
 
 def text_file(name, text, read, declared=(UsageError,), share=0.5):
@@ -551,26 +536,6 @@ def read_settings(path):
 
     for name in profile_names(path)[:6]:
         hash(load_profile(name, path))
-
-
-def read_records_file(path):
-    from treekit.artefacts.build_cache import read_record, unchanged
-
-    record = read_record(path)
-    assert isinstance(record, dict)
-    unchanged(record, dict(code="x"), {"a.csv": "x"}, "s")
-
-
-def read_annotation_file(path):
-    from treekit.analysis.outcomes import read_annotations
-
-    read_annotations([path], complete=False)
-
-
-def read_tree_text(text):
-    from treekit.corpora.documents import from_text
-
-    from_text(text).to_text()
 
 
 # --- renderers
@@ -774,9 +739,7 @@ def table_html(t):
 
     t = apart(t)
     for make in (frame_of, compared):
-        same_page(
-            to_html(make(t), t[9], t[10], claims=(t[11],)), to_html(make(tame(t)), "word", "word", claims=("word",))
-        )
+        same_page(to_html(make(t), t[9], t[10]), to_html(make(tame(t)), "word", "word"))
 
 
 FORMATTED = ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
@@ -796,10 +759,10 @@ def table_markdown(t):
         ]
 
     for make in (frame_of, compared):
-        own = kinds(to_markdown(make(t), t[9], t[10], claims=(t[11],)))
+        own = kinds(to_markdown(make(t), t[9], t[10]))
         if odd := [k for k in own if k in FORMATTED]:
             raise GetsThrough(f"{odd[0]} in Markdown")
-        other = kinds(to_markdown(make(tame(t)), "word", "word", claims=("word",)))
+        other = kinds(to_markdown(make(tame(t)), "word", "word"))
         own, other = ([k for k in ks if k != "text"] for ks in (own, other))
         if own != other:
             raise GetsThrough("another Markdown element")
@@ -934,37 +897,6 @@ def json_replies():
     return dressed
 
 
-def nested_markup():
-    "Wikitext, HTML and Markdown in each other, some of it never closed."
-    marks = ["a", "\n", "|", "* ", "== H ==\n", "|-\n", "! x\n", "&amp;", "<br>", "http://x", "# h\n", "`", "''"]
-    leaf = st.text(max_size=8) | st.sampled_from(marks)
-    pairs = [
-        ("{{a|", "}}"),
-        ("{{lang|la|", "}}"),
-        ("[[a|", "]]"),
-        ("<b>", "</b>"),
-        ("<div>", "</div>"),
-        ("{|\n", "\n|}"),
-        ("**", "**"),
-    ]
-    pairs += [
-        ("<table><tr><td>", "</table>"),
-        ("<ul><li>", "</ul>"),
-        ("<nav>", "</nav>"),
-        ("\n\n> ", "\n"),
-        ("[http://x ", "]"),
-    ]
-    ends = st.sampled_from(pairs)
-
-    def wrapped(inner):
-        def both(parts, pair, closed):
-            return pair[0] + "".join(parts) + (pair[-1] if closed else "")
-
-        return st.builds(both, st.lists(inner, min_size=1, max_size=4), ends, st.booleans())
-
-    return st.recursive(leaf, wrapped, max_leaves=25)
-
-
 SLOW_PAGES = {  # markup, and a page that took its reader seconds to minutes
     "a heading without end": ("wikitext", "== a =" * 40_000),
     "open tables": ("wikitext", "{|\n|" * 20_000),
@@ -1008,9 +940,7 @@ def properties():
             kind, inputs, {"read": read_page(kind.split()[-1])}, (), share, check=says_all, examples=list(examples)
         )
 
-    known, tree_text = recorded_replies.prompts(), "0: It\n\t1: =Plot=\n\t\t2: Said.\n\t3: \\=x\\n\n"
-    from treekit.experiments.counting import reply_lengths
-    from treekit.llm.prices import load_prices
+    known = recorded_replies.prompts()
 
     def page_findings(kind):
         return [text for markup, text in SLOW_PAGES.values() if markup == kind]
@@ -1023,7 +953,6 @@ def properties():
         ),
         Property("corpus", corpus_input(), {"corpus": read_passages}, (UsageError,), 1.0),
         *(markup(f"markup {m}", mutated(seeds, 1_000_000), 2.0, page_findings(m)) for m, seeds in pages().items()),
-        *(markup(f"nested {m}", nested_markup(), 0.4) for m in pages()),
         Property("dump", dump_input(), {"dump": read_dump}, (UsageError,), 2.0, 2.0),
         Property("cassette", cassette_input(), {"cassette": read_cassette}, (UsageError,), 1.0, 2.0),
         Property(
@@ -1036,18 +965,6 @@ def properties():
         Property("envelope", replaced(REPLY) | mutated([json.dumps(REPLY)]), {"reply": read_envelope}, (), 1.0),
         text_file("settings.ini", SETTINGS, read_settings, share=1.0),
         text_file("prompts.toml", PROMPT_FILE, lambda p: load_prompts(p, known)),
-        text_file("prices.csv", PRICES, load_prices),
-        text_file("lengths.csv", LENGTHS, lambda p: reply_lengths(list(known), p)),
-        text_file("annotations.csv", ANNOTATIONS, read_annotation_file),
-        text_file("record.json", RUN_RECORD, read_records_file, ()),
-        Property(
-            "tree text",
-            mutated([tree_text]),
-            {"tree text": read_tree_text},
-            (UsageError,),
-            0.5,
-            examples=["9" * 5000 + ": x"],
-        ),
         Property("renderer", hostile(), RENDERERS, (), 3.0, 2.0),
         Property("drawing", hostile(), {"svg": drawing}, (), 1.0, 8.0, examples=DRAWN),
         Property("explorer", hostile(), {"page": explorer_page}, (), 1.0, 8.0),

@@ -38,17 +38,3 @@ def routes(body):
         [*(f"[ANSWER] {i}" for i, mark in found[1:] if not mark)][:1]
         + [f"[EXPAND] {i}" for i, mark in found[1:] if mark]
     )
-
-
-def of_papers(body):
-    """Every prompt of the five papers and their baselines, in the format that it asks for, with all the names that the prompt has: so some
-    answers are right. The same reply to the same prompt."""
-    text = "\n".join(m["content"] for m in body["messages"])
-    if "## Document" in text:
-        return routes(body)
-    if "Sub-question:" in text:
-        return reasoning(body)
-    if re.search(r"response:", text, re.I):
-        return various(body)
-    names = " ".join(list(dict.fromkeys(re.findall(r"\b[A-Z][a-z]+\b|\b\d+\b", text)))[:200])
-    return f"Explanation: the documents say so.\nFINAL: {names}" if "FINAL" in text else names

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError
-from treekit.core.types import Passage, Question
+from treekit.core.types import Question
 from treekit.core.method import Trace, Usage
-from treekit.analysis.annotation_ui import VotingPage
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
@@ -181,27 +180,6 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
     assert vote["vote"] is True and vote["note"] == ""
 
 
-def test_what_is_written_can_be_read(tmp_path):
-    "Responses of any kind: quotes, commas, line separators, formulas, very odd characters."
-    odd = [
-        'He said "so", and\nleft.',
-        "=1+1",
-        "a\u2028b\x85c\x0bd",
-        "",
-        " 띄어  쓰기 ",
-        "\ufeff樹 🌳",
-        "x" * 3000,
-        "true,false",
-    ]
-    rows = [row(f"q{i}", a) for i, a in enumerate(odd)]
-    for r in rows:
-        write_vote(tmp_path / "v.csv", " ada ", r, len(r.answer) % 2 == 0, "a note,\nwith everything")
-    back = read_votes(tmp_path / "v.csv", rows)
-    assert [l["vote"] for l in back] == [len(a) % 2 == 0 for a in odd] and {l["annotator"] for l in back} == {"ada"}
-    write_vote(tmp_path / "v.csv", "ada", rows[0], True)
-    assert len(read_votes(tmp_path / "v.csv", rows)) == len(rows) and not list(tmp_path.glob("*.part"))
-
-
 # --- a simulated panel
 
 
@@ -250,51 +228,6 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
 
 
 # --- the page
-
-
-def test_the_page_for_votes(tmp_path):
-    rows = [
-        row(f"q{i}", a, m)
-        for i in range(4)
-        for m, a in (
-            ("Direct Generation", f"{i}: 부산"),
-            ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"),
-        )
-    ] + [row("q9", "", error="timeout")]
-    page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
-    assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
-    page.press("1")
-    assert "name first" in page.said.value and not (tmp_path / "v.csv").exists()
-    page.name.value = "ada"
-    for i, key in enumerate("12x.,12212"):
-        page.keys.value = key
-    assert "no key" not in page.said.value and page.keys.value == ""
-    for at in range(8):
-        page.at = at
-        page.show()
-        assert (
-            not any(
-                bad in page.page.value
-                for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")
-            )
-            and "항구 &lt;b&gt;도시" in page.page.value
-        )
-    assert (
-        page.bar.value == 7
-        and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
-        and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
-    )
-    page.at = 7
-    page.buttons["valid"].click()
-    assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
-    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [
-        r.question.id for r in page.rows
-    ]
-    assert page.agreement() == []
-    bo = VotingPage(rows, tmp_path / "v.csv", "bo")
-    for _ in range(8):
-        bo.buttons["not valid"].click()
-    assert {c["metric"] for c in bo.agreement()} == {"PA", "PE", "Fleiss' Kappa"}
 
 
 # --- from raters' files to the table

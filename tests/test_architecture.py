@@ -31,6 +31,7 @@ FLOORS = [  # lowest first; a package imports from lower floors and from itself,
     {"exports"},
     {"reports"},
     {"cli"},
+    {"api"},
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`

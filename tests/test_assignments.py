@@ -262,8 +262,8 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
     ],
     "8_reproduction": [
         (
-            "less is more",
-            'if direction == "less": direction, low, high = "more", -high, -low',
+            "lower is higher",
+            'if direction == "lower": direction, low, high = "higher", -high, -low',
             "pass",
             {"verdict-tests": 2, "compare-tests": 2.25},
         ),

@@ -10,10 +10,10 @@ from treekit.baselines import chainrag
 from treekit.corpora.corpus_hash import corpus_hash
 from treekit.retrieval.bm25 import Hit
 from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG
-from treekit.baselines.sentence_graph import build_graph, sentences_of
+from treekit.baselines.sentence_graph import build_graph
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.syntax.entities import AnnotatedText, Annotations, annotated_text
+from treekit.syntax.entities import Annotations
 from treekit.experiments.resources import Corpus
 from treekit.core.method import Context
 from treekit.language.coreference import parse_history
@@ -103,38 +103,6 @@ def graph(pages, **how):
     return build_graph(pages, PairsOfCapitals(), FakeEmbedder(), **how)
 
 
-def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
-    p = Passage("p", "Grey Harbour (novel)", "It is by Ida Roth. Fog\n everywhere.")
-    [one] = PairsOfCapitals()([annotated_text(p)])
-    assert [s.stated for s, _ in sentences_of(p, one)] == [
-        "Grey Harbour (novel): It is by Ida Roth.",
-        "Grey Harbour (novel): Fog",
-        "Grey Harbour (novel): everywhere.",
-    ]
-    assert sentences_of(p, one)[0][1] == [("grey", "harbour", "novel"), ("grey", "harbour"), ("ida", "roth")]
-    assert (
-        sentences_of(p, AnnotatedText(note="not parsed"))[0][0].stated
-        == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
-    )
-    assert sentences_of(Passage("p", "Title", "  "), AnnotatedText()) == []
-    assert sentences_of(Passage("p", "", "No title."), AnnotatedText()) == [(Passage("p", "", "No title."), [])]
-
-
-def test_each_kind_of_edge_alone():
-    alone = [
-        Passage("a", "", "Ida Roth sang. Nobody heard."),
-        Passage("b", "", "Praise for Ida Roth came late."),
-        Passage("c", "", "Nobody heard anything."),
-    ]
-    g = graph(alone, similar=0)
-    assert g.neighbours(0, window=0) == {2: ["ida roth"]} and g.neighbours(3, window=0) == {}
-    # beside ends with the passage
-    assert g.neighbours(0, window=1) == {1: ["beside"], 2: ["ida roth"]} and g.neighbours(2, window=3) == {
-        0: ["ida roth"]
-    }
-    assert graph(alone, similar=1).neighbours(3, window=0) == {1: ["similar"]}
-
-
 def test_edges_equal_their_definition():
     draw = random.Random(3)
     names = ["Ida Roth", "Ada Lund", "Grey Harbour", "Voss County"]
@@ -193,30 +161,6 @@ def test_calls_and_their_longest_chain():
         "paths.unclear"
     )  # both at once
     assert [n.data["needs"] for n in steps(pair)] == [[], []] and pair.trace.nodes[1].data["references"] == [[], []]
-
-
-def test_a_context_is_widened_until_it_suffices():
-    never = lambda documents: False
-    for limit, judged, sizes in [(0, 0, 1), (1, 1, 3), (2, 2, 5), (3, 3, 7)]:
-        method = ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN)
-        p, context = asked(method, Scripted('["What is Grey Harbour?"]', never))
-        assert (len(context.llm.inputs("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
-    p, context = asked(
-        ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1, **OWN),
-        Scripted('["What is Grey Harbour?"]', lambda documents: any("Ida Roth" in d for d in documents)),
-    )
-    assert [len(g["documents"]) for g in context.llm.inputs("chainrag.suffices")] == [1, 3] and steps(p)[0].data[
-        "expansions"
-    ] == 1
-    assert context.embedder.questions == 1  # searched and widened with one vector
-    p, context = asked(
-        ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0, **OWN),
-        Scripted('["What is Grey Harbour?"]', never),
-    )
-    # Ada Lund's page is joined with none
-    assert len(sentences(p)[0]) < 8 and steps(p)[0].notes == [
-        "the context doesn't suffice, and nothing is joined with it"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -323,24 +267,6 @@ def test_the_rounds_of_the_public_code(monkeypatch):
 
 
 # the cache
-
-
-def test_the_cache_saves_the_work_and_changes_nothing():
-    by, parser = FakeEmbedder("words"), PairsOfCapitals()
-
-    def ask(method):
-        return asked(method, embedder=by, corpus=corpus(annotator=parser))[0]
-
-    first = ask(ChainRAG(**OWN))
-    work = by.counted, parser.counted
-    assert work == (8, 4)
-    for i in (1, 2, 3):
-        again, poor = ask(ChainRAG(**OWN)), ask(ChainRAG(cache=False, **OWN))
-        assert sentences(again) == sentences(first) == sentences(poor) and again.answer == poor.answer
-        assert (by.counted, parser.counted) == tuple((i + 1) * w for w in work)  # all of it is the poor one's
-    assert poor.trace.roots[0].data["graph"] == dict(sentences=8, parsed=4, embedded=8)
-    assert first.trace.roots[0].data["graph"] == dict(sentences=8, parsed=0, embedded=0)
-    assert poor.usage == again.usage  # calls are the same: the cache saves none
 
 
 def test_a_runs_questions_share_one_graph():

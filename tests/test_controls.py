@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -225,14 +225,3 @@ def test_every_proposed_method_has_its_controls():
         else:
             assert c.sham.of == c.method
     assert set(CONTRASTS) == {"sham", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("paper, d", [("TreeRare", "hotpotqa"), ("SEARCH-R", "musique"), ("RDR²", "asqa")])
-def test_a_sham_with_the_components_information_fails(paper, d, tmp_path):
-    P = setting("offline", 40, {})
-    [own] = [replace(c, datasets=(d,)) for c in controls_of(P) if c.paper == paper]
-    rows = dict(without=own.without, sham=own.method)
-    found = run_methods(rows, sample_questions(P, (d,)), P, store=Store(tmp_path / "store.sqlite"))
-    [sham] = controls.control_rows(own, found)
-    assert sham["contrast"] == "sham" and sham["outcome"] == "fails"

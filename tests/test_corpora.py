@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import corpus_worker as worker
-from treekit.config import EXTRAS, Profile, UsageError, load_profile
+from treekit.config import EXTRAS, UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.corpora.documents import tree_of
 from treekit.corpora.corpus_hash import Passages, corpus_hash
@@ -239,38 +239,6 @@ def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
     assert (
         isinstance(stored, PassageStore) and stored.fingerprint == held.fingerprint and len(stored) == len(held) == 60
     )
-
-
-def test_commands(place, tmp_path, treekit_):
-    code, said = treekit_("corpus", "import", place / "psgs.tsv", tmp_path / "w.passages")
-    assert code == 0 and said.startswith(f"{N:,} passages")
-    code, said = treekit_("corpus", "import", place / "nothing.tsv", tmp_path / "x.passages")
-    assert code == 2 and said.count("\n") == 1 and "no file at '" in said
-    corpus = f"corpus={tmp_path / 'w.passages'}"
-    code, said = treekit_("corpus", "index", "--set", corpus, "--set", "index=flat", "--set", "retriever=dense")
-    assert code == 2 and "no index named 'flat'" in said
-    code, said = treekit_("corpus", "index", "--set", "index=ivfpq")
-    assert code == 2 and "corpus" in said
-
-
-def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypatch):
-    "It opens what there is, says what is missing, and makes nothing."
-    from treekit.artefacts.environment_check import _on_disk
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    named = Profile(
-        "test", retriever="dense", corpus=str(place / "psgs.passages"), index="hnsw", embeddings=str(tmp_path)
-    )
-    found = {what: (works, said) for what, works, said, _ in _on_disk(named)}
-    assert found["corpus"] == (True, f"{N:,} passages of psgs.tsv, {(place / 'psgs.tsv').stat().st_size} bytes")
-    assert found["embeddings"][0] is False and found["index on disk"][0] is None
-    assert not list(_on_disk(Profile("test", index="hnsw")))
-    missing = {what: works for what, works, *_ in _on_disk(replace(named, corpus="nothing.passages", embeddings=""))}
-    assert missing == {"corpus": False, "index on disk": None}
-    near = worker.opened(place, "exact")
-    with pytest.raises(UsageError, match="not whole"):
-        VectorSearch(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
-    assert len(near.opened()[0]) == N
 
 
 # ---- killed

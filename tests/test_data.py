@@ -239,25 +239,6 @@ LONG = {
 }
 
 
-def test_chainrags_records_bring_their_own_pools(put):
-    for file in ("musique.jsonl", "hotpotqa.jsonl", "2wikimqa.jsonl"):
-        put(
-            file,
-            LONG,
-            {**LONG, "_id": "lb2", "input": "Where is fog?", "context": "One text without pages.\nIt ends here."},
-        )
-    assert datasets(put.folder, "dev") == ["hotpotqa", "musique", "2wiki"]
-    for name in ("musique", "hotpotqa", "2wiki"):
-        first, second = load(name, put.folder)
-        assert (first.id, first.question, first.answers) == ("lb1", "Who wrote Grey Harbour?", ("Ida Roth", "Roth"))
-        assert first.dataset == name and not first.supporting and not first.decomposition
-        assert [p.title for p in first.paragraphs] == ["Grey Harbour", "Tarn"]  # equal chunks are one
-        assert first.paragraphs[0].text == "Grey Harbour is a novel. It is by Ida Roth."
-        assert [(p.title, p.text) for p in second.paragraphs] == [("", "One text without pages. It ends here.")]
-    put("hotpotqa.jsonl", {"question": "Who?", "context": "Passage 1:\nA\nB.", "answer": "B"})
-    assert load("hotpotqa", put.folder)[0].answers == ("B",)
-
-
 @pytest.mark.parametrize(
     "change, said",
     [
@@ -301,16 +282,6 @@ def test_corpora(put):
             list(read_corpus(put("bad.jsonl", *rows)))
     with pytest.raises(UsageError, match="no file at '.*/nowhere.jsonl'"):
         list(read_corpus(put.folder / "nowhere.jsonl"))
-
-
-def test_exemplars_come_from_the_training_side(put):
-    put("musique.dev.jsonl", SHAPES["musique"])
-    put("musique_trainset.jsonl", *({**SHAPES["musique"], "id": f"2hop__{i}"} for i in range(5)))
-    found = exemplars("musique", put.folder, k=3)
-    assert found == exemplars("musique", put.folder, k=3) and SHAPES["musique"]["id"] not in {q.id for q in found}
-    assert found[0].id not in {q.id for q in exemplars("musique", put.folder, k=3, exclude=[found[0].id])}
-    with pytest.raises(UsageError, match="fewer than k=9"):
-        exemplars("musique", put.folder, k=9)
 
 
 # -- the real files
@@ -377,19 +348,3 @@ def test_exemplars_are_none_of_the_questions(source):
         shots = exemplars(name, folder, k=3)
         assert len(shots) == 3
         assert not {q.id for q in shots} & {q.id for q in load(name, folder)}
-
-
-def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
-    from treekit.experiments import resources
-    from treekit.synthetic.generate import SyntheticWiki
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    drafted = SyntheticWiki(0, 400).dataset("musique", 6)
-    for _ in range(2):  # the second time from disk
-        resources._questions_of.cache_clear()
-        assert repr(resources.load("musique", n=6)) == repr(drafted)
-    [file] = (tmp_path / "world").iterdir()
-    file.write_bytes(file.read_bytes()[:100])  # cut off: drafted again
-    resources._questions_of.cache_clear()
-    assert resources.load("musique", n=6) == drafted
-    resources._questions_of.cache_clear()

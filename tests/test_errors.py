@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeChat
-from treekit.analysis.annotation_ui import AnnotationPage
 from treekit.retrieval.bm25 import BM25
 from treekit.analysis.cases import rates, sort
 from treekit.config import UsageError, load_profile
@@ -15,7 +14,6 @@ from treekit.analysis.attribution import ERROR_KINDS, NOT_APPLICABLE, first_erro
 from treekit.experiments.resources import Batch, chat_for, load, load_corpus
 from treekit.analysis.fault_injection import confusion, seed_faults
 from treekit.core.method import Trace, Usage
-from treekit.scoring.outcome_prompt import OUTCOMES
 from treekit.analysis.outcomes import (
     by_judge,
     calls_of,
@@ -132,26 +130,6 @@ def test_everything_wrong_in_an_annotation_file_is_named_at_once(tmp_path):
         "ada has not judged 2 of 3: q2 (ours, musique); q3",
     ):
         assert piece in str(e.value), piece
-
-
-def test_the_page_for_raters(tmp_path):
-    file, rows = (
-        tmp_path / "labels.csv",
-        [row(f"q{i}", a) for i, a in enumerate(("Tarn", "<script>alert(1)</script>", "", "Orlund"))],
-    )
-    page = AnnotationPage(rows, file, "ada")
-    for outcome in list(OUTCOMES)[:4]:
-        page.buttons[outcome].click()
-    assert len(read_annotations(file, rows)) == 4 and "all done" in page.said.value and page.bar.value == 4
-    # the same order for everybody
-    assert [r.question.id for r in page.rows] == [r.question.id for r in AnnotationPage(rows[::-1], file, "bo").rows]
-    for i in range(4):
-        page.at = i
-        page.show()
-        assert "<script>" not in page.page.value
-    page.back.click()
-    page.buttons["Label Ambiguity"].click()
-    assert len(read_annotations(file, rows)) == 4 and page.agreement() is None
 
 
 @pytest.mark.slow

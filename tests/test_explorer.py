@@ -1,6 +1,6 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
 
-import http.client, json, random, re, socket, subprocess, sys, threading
+import json, random, re, socket, subprocess, sys
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -233,23 +233,6 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
             api.post(path, body)
 
 
-def test_a_parse_is_shown_and_edited_from_the_page(done):
-    store, runs = done
-    api, name = ExplorerAPI(store, forks=True), runs["treerare"]
-    found = api.get(f"parse/{name}/0/1")
-    [text] = found["texts"]
-    one = text["sentences"][0]
-    assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
-    made = api.done(
-        api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]]))
-    )
-    shown = api.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
-    assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
-    circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
-    with pytest.raises(UsageError, match="below itself"):
-        api.post(f"fork/{name}/0", circle)
-
-
 def test_a_run_can_be_watched_and_stopped(done):
     "A watcher is told how far a run is; what it stops is stored as far as it came, and can be gone on with."
     seen, store = [], Store()
@@ -286,18 +269,6 @@ def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path
     assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
 
 
-@pytest.mark.parametrize("address", ["http://[/", "http://[::x]/api/runs", "/api/%zz", "*"])
-@pytest.mark.parametrize("verb", ["GET", "POST"])
-def test_a_malformed_address_gets_a_reply(verb, address, capsys):
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        port = served.port
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            head = f"{verb} {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\n\r\n"
-            client.sendall(head.encode())
-            assert re.match(rb"HTTP/1\.\d 4\d\d ", client.recv(100))
-    assert "Traceback" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "heads, body, codes",
     [
@@ -326,16 +297,3 @@ def test_an_ambiguous_or_endless_request_gets_one_refusal(heads, body, codes):
             while part := client.recv(9999):
                 said += part
     assert re.findall(r"^HTTP/1.1 (\d+)", said.decode(), re.M) == codes, said
-
-
-def test_open_connections_take_no_threads():
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        before = threading.active_count()
-        dribbling = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
-        for client in dribbling:
-            client.sendall(b"GET / HT")
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
-        connection.request("GET", "/")
-        assert connection.getresponse().status == 200 and threading.active_count() - before <= 1
-        for client in dribbling:
-            client.close()

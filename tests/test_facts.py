@@ -6,15 +6,11 @@ import pytest
 
 from fakes import printed_run
 from treekit.config import Profile, UsageError, load_profile
-from treekit.core.types import Passage, Question
 from treekit.experiments.provenance import (
     JUDGED_BY,
     NOTED,
     RunFacts,
     differences,
-    questions_fact,
-    switched,
-    switches_of,
 )
 from treekit.papers.plugin import papers
 from treekit.experiments.paper_settings import facts_as_said, profile_settings, said_of
@@ -166,17 +162,6 @@ def test_what_differs_stands_in_the_page():
         assert "parser=bundled (1)" in page and "Published settings:" in page and "Stanza" in page
 
 
-def test_published_ids():
-    def q(i):
-        return Question(i, "any", "Who?", ("Me",))
-
-    assert questions_fact("ambigdocs", [q("ramdocs_3")]).startswith("1 of 1")  # RAMDocs isn't AmbigDocs
-    assert questions_fact("musique", [q("w-12")]).startswith("1 of 1")
-    assert questions_fact("asqa", [q("-7013890438520559398")]) == "1 of 1 have texts that asqa doesn't give"
-    assert questions_fact("ambigdocs", [q("ambigdocs-12")]) == "published ambigdocs, by their ids alone"  # by its `qid`
-    assert questions_fact("kogeneral", [q("1")]).startswith("of kogeneral")
-
-
 def test_the_papers_settings_are_settings():
     "What the profile `paper` sets can be set, and its value is one that the comparison accepts."
     for paper in (p.name for p in papers()):
@@ -232,32 +217,6 @@ def test_a_runs_record_has_the_facts_of_its_cells(tmp_path, monkeypatch):
         assert open_run(store, made.kept).kept.facts == made.facts
 
 
-def test_a_set_temperature_is_every_methods_own():
-    "ARISE samples at 0.7 by itself; with `--set temperature=0` it doesn't, and the cell's facts say 0."
-    from types import SimpleNamespace
-    from treekit.artefacts.catalog import runnable
-    from treekit.artefacts.reproduce import plan_tasks
-    from treekit.experiments.provenance import run_facts
-    from treekit.experiments.resources import Resources
-    from treekit.papers.arise.method import METHODS
-
-    [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="0"))
-    assert task.parameters["settings"] == dict(temperature="0", switches="temperature=0")
-    arise = {name: m for name, m in METHODS.items() if getattr(m, "temperature", None)}
-    assert arise
-    profile = load_profile("offline", **task.parameters["settings"])
-    asked = [Question("1", "hotpotqa", "Who?", ("Me",), paragraphs=(Passage("p", "", "Me."),))]
-    models = SimpleNamespace(model="m", defaults=profile.defaults, router=None, navigator=None)
-    for name, method in switched(arise, switches_of(profile)).items():
-        assert method.temperature == 0.0, name
-        assert (
-            run_facts(name, method, "hotpotqa", asked, Resources(profile, {"hotpotqa": asked}), models).temperature
-            == 0.0
-        )
-    [task] = plan_tasks(runnable(("arise/table1",)), "out", {}, dict(temperature="none"))
-    assert task.parameters["settings"] == dict(temperature="none")  # no request has one, whatever the method's own
-
-
 def test_the_profile_paper_asks_for_what_the_paper_had():
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
@@ -304,26 +263,3 @@ def test_a_cell_in_which_many_questions_failed_says_nothing():
     "500 failed questions would reproduce a printed zero."
     assert one_cell(failures=15)[0] == "reproduced"
     assert one_cell(failures=16)[:2] == ("not comparable", "16 of 500 questions failed")
-
-
-def test_rdr2_is_read_by_the_model_that_answers():
-    "ALCE's whole files; sampling for ChatGPT, greedy decoding and length control for the Llama readers (Sec. 4.3)."
-
-    def differing(model, dataset="asqa", **others):
-        facts = facts_as_said("rdr2", "table5", dataset, "RDR2 (Ours)", model=model, **others)
-        return [
-            d.partition(", published: ")[0]
-            for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))
-        ]
-
-    assert differing("gpt-4o") == differing("Llama-3.1-8B-Instruct") == []
-    assert differing("gpt-4o", temperature=0.0) == ["temperature=0.0"]
-    llama = differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False")
-    assert llama == ["temperature=0.2", "length_control=False"]
-    assert (
-        differing("gpt-4o", n=5) == ["n=5"]
-        and differing("gpt-4o", n=948) == []
-        and differing("gpt-4o", "eli5", n=948) == ["n=948"]
-    )
-    llama = profile_settings("rdr2", "table5", "Llama-3.1-8B-Instruct")
-    assert (llama["n"], llama["temperature"], llama["length_control"]) == ("1000", "0", "true")

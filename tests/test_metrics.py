@@ -106,17 +106,6 @@ def tiny_reader(folder):
 
 
 @pytest.mark.long
-def test_a_span_reader_from_a_folder(tmp_path):
-    "Spans are whole words of the text, also of one that needs several windows."
-    tiny_reader(tmp_path / "tiny")
-    reader = m.SpanReader(str(tmp_path / "tiny"))
-    text = " ".join(f"word{i}" for i in range(900))
-    for question, found in zip(qs := [f"question {i}?" for i in range(6)], reader(qs, text)):
-        assert found in text and set(found.split()) <= set(text.split()) and len(found.split()) <= 15
-    assert reader(["x"], " ") == [""] and reader.name.startswith("tiny (sha256:")
-
-
-@pytest.mark.long
 def test_judges_read_together_and_remember(tmp_path, monkeypatch):
     "In one batch as alone; what was judged is not read again, by another process' judge neither; other weights are another judge."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
@@ -222,38 +211,6 @@ def test_claims_and_their_judges(tmp_path, capsys):
         and "Claim recall is judged by" in capsys.readouterr().out
     )
     assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == 0.5
-
-
-def test_mauve_of_texts(tmp_path, capsys, monkeypatch):
-    "Question and answer in one, a hundred words, nothing but what stands in them; a language model's features from a folder."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    questions, people = [f"What is {w}?" for w in WORDS], [f"{w} is one of the words, said somebody." for w in WORDS]
-    assert m.mauve_of_texts(questions, people, people) == pytest.approx(1, abs=1e-6)
-    assert m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < 0.5
-    long = ["word " * 200 + w for w in WORDS]
-    longer = ["word " * 300 + "." for _ in WORDS]  # what differs comes after the hundredth word
-    assert m.mauve_of_texts(questions, long, longer) == pytest.approx(1, abs=1e-6)
-    with pytest.raises(ValueError):
-        m.mauve_of_texts(questions, people, people[1:])
-    import torch, transformers
-    from treekit.utils.model_files import MINILM, model_folder
-
-    torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)
-    transformers.GPT2Model(config).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    features = m.language_features(str(tmp_path / "tiny"))
-    two = features(["one text", "another that is a good deal longer than the first"])
-    assert two.shape == (2, 16) and two[0] == pytest.approx(features(["one text"])[0])
-    fresh = m.LanguageFeatures(str(tmp_path / "tiny"))
-    monkeypatch.setattr(fresh, "_read", None)  # all is known
-    assert (fresh(["one text"])[0] == two[0]).all()
-    assert m.mauve_of_texts(questions, people, people, features) == pytest.approx(1, abs=1e-6)
-    assert (
-        m.language_features(str(tmp_path / "none")).name == m.HashedWords.name
-        and "MAUVE is judged by" in capsys.readouterr().out
-    )
 
 
 # ---- the public implementations' own values

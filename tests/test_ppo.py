@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from fakes import FakeShelf
 from treekit.config import UsageError
 from treekit.training.sft import (
     TrainingExample,
@@ -320,16 +319,6 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
         )
 
 
-@pytest.mark.long
-def test_the_price_follows_its_target():
-    _, far = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-2, epochs=6, target_kl=1e-4, kl=0.1))
-    _, near = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6, target_kl=1e4, kl=0.1))
-    _, fixed = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3, kl=0.1))
-    assert far[-1]["beta"] > 0.1 > near[-1]["beta"]
-    assert near[2]["beta"] == pytest.approx(0.1 * 0.98**2)
-    assert {row["beta"] for row in fixed} == {0.1}
-
-
 def test_it_learns():
     found = rehearsal(10)
     assert found[-1] > found[0] + 0.3
@@ -415,30 +404,3 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
     assert "<search>dam</s></search>\n\n<information>" in second
     assert "so</s>\nThat was no action." in second
     assert "I can't search any more." in second
-
-
-def test_a_step_of_search_r1(tmp_path):
-    "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
-    from treekit.core.types import Question
-    from treekit.training.search_r1 import SearchR1PPO, train_search_r1
-
-    save_model(llama(), TOKENIZER, tmp_path / "base")
-    questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]
-    quick = dict(method="lora", rollouts=7, batch=4, max_new=6, turns=1, epochs=1, lr=1e-2)
-    log = train_search_r1(questions, FakeShelf(), tmp_path / "out", str(tmp_path / "base"), **quick)
-    assert len(log) == 1 and log[0]["kl"] == 0 and log[0]["reward"] == 0 and log[0]["length"] > 2
-    assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
-    assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
-    r = SearchR1PPO()
-    assert (r.rollouts, r.unfinished, r.warmup, r.falls, r.value_epsilon, r.entropy) == (
-        512,
-        0,
-        0.285,
-        False,
-        0.5,
-        0.001,
-    )
-    with pytest.raises(UsageError, match="'q1' has no gold answer"):
-        train_search_r1(
-            [questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base")
-        )

@@ -1,16 +1,13 @@
 "ProbTree, a paper from outside: a package of its own, built with the public API, served by all commands like the kit's papers."
 
 import ast, asyncio, csv, json, os, shutil, subprocess, sys, zipfile
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from treekit.config import UsageError, load_profile
-from treekit.core.method import Context, configure
+from treekit.core.method import Context
 from treekit.core.prompts import Completion
 from treekit.core.types import Passage, Question
-from treekit.papers import plugin
 from treekit.retrieval.bm25 import BM25
 from treekit.store.run_store import Store
 
@@ -19,12 +16,7 @@ PACKAGE = ROOT / "examples" / "treekit-probtree"
 sys.path.insert(0, str(PACKAGE))
 
 from probtree.confidence import LOWEST, combined, mean_logprob  # noqa: E402
-from probtree.method import ABLATIONS, METHODS, ProbTree  # noqa: E402
-from probtree.paper import PAPER  # noqa: E402
-from probtree.prompts import ANSWER, PROMPTS, read_answer  # noqa: E402
-from probtree.recorded import (  # noqa: E402
-    released_choices,
-)
+from probtree.method import METHODS, ProbTree  # noqa: E402
 from probtree.tree import build_tree, fill, read_tree, slots  # noqa: E402
 
 PAGES = [
@@ -34,18 +26,6 @@ PAGES = [
 ]
 QUESTION = Question("q", "demo", "Where was the director of Velmora born?", ("Tarn",), hops=2)
 WHOLE = QUESTION.question
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    "ProbTree among the papers of this process."
-    real = plugin.registered_papers
-    point = EntryPoint("probtree", "probtree.paper:PAPER", plugin.GROUP)
-    monkeypatch.setattr(plugin, "registered_papers", lambda: [*real(), point])
-    plugin._discovered.cache_clear()
-    yield
-    monkeypatch.undo()
-    plugin._discovered.cache_clear()
 
 
 class Scripted:
@@ -101,19 +81,6 @@ def test_it_uses_the_public_api_and_nothing_in_treekit_names_it():
     assert named == []
 
 
-def test_the_descriptor(registered):
-    from treekit.experiments.prompts import known_prompts
-    from treekit.papers.registry import find
-
-    assert plugin.discover()["probtree"] is PAPER and plugin.broken_references(PAPER) == []
-    assert all(PAPER.notebook(row["artefact"]).is_file() for row in PAPER.inventory())
-    names = [name for printed in PAPER.methods.values() for name in printed]
-    assert set(names) == METHODS.keys() | ABLATIONS.keys() and find("probtree").printed == "ProbTree"
-    known_prompts.cache_clear()
-    assert {p.name for p in PROMPTS} <= known_prompts().keys()
-    known_prompts.cache_clear()
-
-
 # --- trees
 def test_a_tree_is_read_with_its_lists_and_slots():
     text = 'Tree: {"A or B?": ["When did [A] die?", "When did B die?"], "When did [A] die?": ["Who is [A]?", "When did #1 die?"]}'
@@ -135,19 +102,6 @@ def test_a_tree_is_read_with_its_lists_and_slots():
     assert slots("<2> and #1 of [ANS_3], #1") == [2, 1, 3] and fill("<1> or #2?", {1: "Tarn"}) == "Tarn or #2?"
 
 
-def test_answers_are_read():
-    assert read_answer("Velmora was made by Lio Vant. So the answer is: Lio Vant.")[0] == dict(
-        answer="Lio Vant", explanation="Velmora was made by Lio Vant."
-    )
-    assert read_answer("```\nIt says so. so the answer is **Tarn**\n```")[0]["answer"] == "Tarn"
-    assert read_answer("No passage says so. So the answer is: Unknown.")[0]["answer"] == ""
-    value, notes = read_answer("FINAL: Tarn")
-    assert value == dict(answer="Tarn", explanation="") and notes
-    assert ANSWER.parse(ANSWER.render(dict(answer="Tarn", explanation="It says so."))) == dict(
-        answer="Tarn", explanation="It says so."
-    )
-
-
 # --- confidence
 def test_confidence_is_the_mean_over_the_tokens_of_a_part():
     tokens = (("It", -1.0), (" says", -3.0), (" so.", -2.0), (" So", 0.0), (" the answer is: Tarn.", 0.0))
@@ -155,25 +109,6 @@ def test_confidence_is_the_mean_over_the_tokens_of_a_part():
     assert mean_logprob(tokens, "") == mean_logprob(tokens, "not there") == LOWEST and mean_logprob(None, "It") is None
     assert combined(-0.2, [-0.2, -0.3], -0.1) == pytest.approx(-0.2) and combined(-0.2, [-0.4]) == pytest.approx(-0.3)
     assert combined(-0.2, [None, -0.3]) is None
-
-
-def test_released_choices_come_out_as_released():
-    "In the form of results/released.json; the numbers of the root are made up by hand: (-0.4 - 0.1 - 0.2 - 0.3) / 4."
-    leaf = dict(sons=[], qd_logprob=None, cb_answer=["A", -0.5], ob_answer=["B", -0.2], answer=["B", -0.2])
-    lost = dict(sons=[], qd_logprob=None, cb_answer=["C", -0.3], ob_answer=["Unknown", -0.1], answer=["C", -0.3])
-    root = dict(
-        sons=[0, 1],
-        qd_logprob=-0.1,
-        cb_answer=["D", -0.9],
-        ob_answer=["E", -0.8],
-        child_answer=["F", -0.4],
-        answer=["F", -0.25],
-    )
-    choices = list(released_choices([leaf, lost, root]))
-    assert [c.source for c in choices] == ["open-book", "closed-book", "child-aggregating"] and all(
-        c.same for c in choices
-    )
-    assert not list(released_choices([leaf | dict(answer=["A", -0.5])]))[0].same
 
 
 # --- the method
@@ -215,50 +150,10 @@ def test_the_explorer_draws_questions_answers_links_and_confidences():
     assert drawn["links"] == [[4, 7]]  # the second question waits for the first one's answer
 
 
-def test_what_goes_wrong_is_noted_and_answered():
-    prediction, _ = answered(
-        script={("closed_book", WHOLE): SCRIPT["closed_book", WHOLE]}
-    )  # no tree: the question is a leaf
-    assert prediction.answer == "Ribe" and len(nodes(prediction, "question")) == 1
-    lacking, client = answered(script={("decompose", WHOLE): SCRIPT["decompose", WHOLE]})  # nothing is known
-    assert lacking.answer == "" and ("open_book", "Where was #1 born?") in {asked[:2] for asked in client.asked}
-    assert "no answer for #1" in nodes(lacking, "question")[2].notes[0]
-    with pytest.raises(UsageError, match="the question is empty"):
-        answered(question=Question("q", "demo", " "))
-    with pytest.raises(UsageError, match="leave one of them on"):
-        ProbTree(closed_book=False, open_book=False)
-    assert configure(ProbTree(), select="random", sub_k="0") == ProbTree(select="random", sub_k=0)
-
-
 # --- on the synthetic wiki
 @pytest.fixture(scope="module")
 def store():
     return Store()
-
-
-@pytest.fixture(scope="module")
-def run_offline(store):
-    "Four questions of each data set by the method and two ablations, with the embedded model."
-    from treekit.experiments.run import run
-    from treekit.experiments.tables import sample_questions
-
-    profile = load_profile("offline", n=4)
-    some = {name: ABLATIONS[name] for name in ("ProbTree", "ProbTree w/o open-book", "ProbTree, random choice")}
-    return run(some, sample_questions(profile, ("hotpotqa", "musique")), profile, store=store, progress=False)
-
-
-@pytest.mark.long
-def test_the_explorer_replays_an_answer_and_follows_another_decomposition(registered, run_offline, store):
-    from treekit.explorer.forks import Edits, fork, same_bytes
-    from treekit.explorer.runs import open_run
-
-    opened = open_run(store, run_offline.kept)
-    row = next(i for i, r in enumerate(opened.rows) if r.method == "ProbTree" and len(nodes(r, "question")) > 1)
-    again = fork(opened, row)
-    assert same_bytes(opened, row, again) and again.asked == 0
-    [decomposition] = opened.rows[row].trace.nodes[0].calls
-    other = fork(opened, row, Edits(replies=((decomposition, "It is simple enough."),)))
-    assert len(nodes(other.row, "question")) == 1 and other.asked <= 2 < opened.rows[row].usage.calls
 
 
 # --- installed beside a wheel of the kit

@@ -12,15 +12,13 @@ from treekit.experiments.resources import LazyRetriever
 from treekit.corpora.documents import build_tree, add_introduction
 from treekit.core.prompts import Completion
 from treekit.llm.openai_client import OpenAIClient
-from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, Served
+from treekit.papers.rdr2.baselines import ASC, FLARE, Served
 from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
-from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CODE, RDR2, TOP_K, grouped
+from treekit.papers.rdr2.method import ABLATIONS, METHODS, PUBLIC_CODE, RDR2, grouped
 from treekit.papers.rdr2.public_code import RULES
 from treekit.papers.rdr2.readers import Reader
-from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.rdr2.training import ROUTER, SETTINGS
 from treekit.papers.rdr2.router import (
     COUNTED,
     CURATED,
@@ -37,7 +35,6 @@ from treekit.papers.rdr2.router import (
 )
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.corpora.tree_store import build
 
 
 def hits(*passages):
@@ -243,29 +240,6 @@ def test_the_case_study_in_its_order():
     assert [n.data["lit"] for n in routings(together)] == [[18, 20], [2]]
 
 
-def test_the_case_in_the_other_format_and_by_another_model():
-    "The router is another model than the reader, and is asked for the routing alone."
-
-    def enclosed(document):
-        return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
-
-    reader, router = Router(None), Router(enclosed)
-    context = Context(
-        reader,
-        Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
-        documents=Documents([the_park()]),
-        router=router,
-    )
-    p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), context))
-    assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
-    assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
-    assert (
-        "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template
-        and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
-    )
-    assert RDR2().format == SETTINGS[ROUTER].format == "tag"  # App. A.2, as C.2, Table 12 and the public code write it
-
-
 # --- Algorithm 1, against another way to say it
 
 
@@ -286,7 +260,7 @@ def some_tree(draw, title="Page", id="page", prefix=""):
     return build_tree(title, rows, id)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_algorithm_1_lights_what_it_says(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -311,7 +285,7 @@ def test_algorithm_1_lights_what_it_says(seed):
 # --- a subtree that is too long
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -389,7 +363,7 @@ def one_after_another(tree, places, says, limit):
     return sorted(answers), opened, asked
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 80))])
+@pytest.mark.parametrize("seed", range(12))
 def test_at_once_is_as_one_after_another(seed):
     "Same answers, same expansions, same number of calls as the queue, whatever comes first; and the same trace in each run."
     draw = random.Random(seed)
@@ -543,7 +517,7 @@ def test_endless_expansion_ends(output, limit, reading):
         assert counts(p).get("limit", 0) + counts(p).get("open", 0) + counts(p).get("seen", 0) >= 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_any_text_is_read_or_refused(seed):
     "Whatever a model writes: behaviours, a refusal or a collapse, never another error."
     draw = random.Random(seed)
@@ -583,7 +557,7 @@ def test_any_text_is_read_or_refused(seed):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_what_is_rendered_is_parsed(name, seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -651,7 +625,7 @@ def the_public_code(tree, places, says, limit):
     return sorted(answers), opened
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_public_code_as_it_is_told_again(seed):
     draw = random.Random(f"code {seed}")
     tree = some_tree(draw, "Page", "p")
@@ -715,7 +689,7 @@ def test_ablations():
     assert visible(ABLATIONS["w/o content"]) == [[]]
     assert visible(ABLATIONS["w/o structure"]) == [[8]]
     assert visible(ABLATIONS["w/o router"]) == []
-    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
+    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(12)}
     assert found == {(2,), (4,), (6,), (8, 9), (12,)}
     assert visible(RDR2(similarity=False), id="q7") == visible(RDR2(similarity=False), id="q7")
     assert len({tuple(visible(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
@@ -730,7 +704,7 @@ def test_ablations():
     assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."]
     assert routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]
     code = Router(lambda d: "[ANSWER] 8: The harbour")
-    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(40)}
+    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(12)}
     assert leaves == {(2,), (4,), (6,), (8, 9), (12,)}  # a leaf's section, drawn for each passage
     p = ask(
         RDR2(structure=False, reading="code"),
@@ -753,23 +727,6 @@ def test_ablations():
         n.data["answers"]
         for n in routings(ask(ABLATIONS["w/o [REFUSE]"], Router(lambda d: "Cannot answer"), [TOWN], chunk))
     ] == [[8]]
-
-
-def test_the_rows_are_the_printed_ones():
-    printed = lambda artefact: {r["method"] for r in published("rdr2", artefact)}
-    assert set(ABLATIONS) == printed("table2") and set(ITERATIONS) == printed("table9")
-    assert set(TOP_K["RDR2 (Ours)"]) == set(TOP_K["Retrieve-and-Read"]) == printed("table8")
-    assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(
-        METHODS
-    ) | set(BASELINES)
-    rows = published("rdr2", "table7") + published("rdr2", "table9")
-    value = {(r["artefact"], r["method"], r["metric"]): r["value"] for r in rows}
-    # why w/o [EXPAND] is no field
-    assert all(
-        value["table7", "w/o [expand]", m] == v
-        for (a, name, m), v in value.items()
-        if (a, name) == ("table9", "iter-0") and ("table7", "w/o [expand]", m) in value
-    )
 
 
 @pytest.mark.parametrize(
@@ -853,42 +810,6 @@ def test_a_router_of_its_own(tmp_path, server):
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
     with pytest.raises(UsageError, match="one paid model"):
         both(Store(), "gpt-4o-mini", "gpt-4o", budget=1.0)
-
-
-def test_a_tree_store_and_documents_without_ids(tmp_path):
-    "The same predictions from a store, from a file, and for pages that have no ids."
-    pages = [
-        dict(
-            title=t,
-            summary=f"{t} is a town on a river with a harbour.",
-            sections=[dict(title="History", text=f"It was founded in {y} by fishermen of {t}.", sections=[])],
-        )
-        for t, y in (("Tarn", 1204), ("Ribe", 1302))
-    ]
-    (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
-    build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
-    shelf = LazyRetriever(
-        lambda: Shelf(
-            *(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))
-        ),
-        "one shelf",
-        "a shelf",
-    )
-    asked, found = dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]), []
-    for place in ("articles_towns.jsonl", "towns.trees"):
-        profile = load_profile("offline", documents=str(tmp_path / place))
-        results = go(METHODS, asked, profile, corpora=dict(asqa=shelf), router=Router(lambda d: "[ANSWER] 4"))
-        assert not results.failures
-        found.append(routed(results.rows[0].prediction))
-        chunked = go(
-            {"Retrieve-and-Read": Reader()}, asked, replace(profile, search_scope="documents", retriever="bm25s")
-        )
-        assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
-    assert (
-        found
-        == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]]
-        * 2
-    )
 
 
 # --- FLARE, ASC, Served
@@ -992,44 +913,3 @@ def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     assert listed.answer == "Ribe, Usk, Tarn"
     alone = ask(ASC(**words, agree=1.0, top_k=0), sampler := Sampler(), [], CHUNK)
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
-
-
-class Directions:
-    "Vectors of length 1: sentences that name the mill lie close together."
-
-    def __init__(self):
-        self.asked = []
-
-    def __call__(self, texts, questions=False):
-        import numpy as np
-
-        self.asked += texts
-        angles = [
-            0.05 * len(t) / 40 if "mill" in t else 1.0 if "Ada" in t else 2.0 + 0.8 * i for i, t in enumerate(texts)
-        ]
-        return np.array([[np.cos(a), np.sin(a)] for a in angles])
-
-
-def test_asc_clusters_by_embeddings_and_counts_members():
-    "50 samples; sentences by their vectors, items by edit distance; a cluster is as strong as it has members."
-    assert (ASC().samples, ASC().requires, ASC(compare="words").requires) == (50, ("embedder",), ())
-
-    class Twice(FakeChat):
-        def reply(self, request, i):
-            if request.prompt.task == "read_list":
-                return Completion("Port Essel, Ribe" if i else "Port Esel")
-            return Completion("The mill is from 1801. The old mill is of 1801." if i == 0 else "Ada Roth owned it.")
-
-    embed, asked = Directions(), Question("q", "asqa", "What?")
-
-    def clusters(method, question=asked):
-        p = asyncio.run(method(question, Context(Twice(), Shelf(CHUNK), embedder=embed)))
-        return [(c["text"], c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]]
-
-    settings = dict(samples=4, agree=0.5, summarise=False)
-    assert (
-        clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)]
-        and len(embed.asked) == 3
-    )
-    assert clusters(ASC(**settings, counted="samples"))[0] == ("The old mill is of 1801.", 1, False)
-    assert clusters(ASC(**settings), Question("q", "qampari", "Which?")) == [("Port Essel", 4, True), ("Ribe", 3, True)]

@@ -1,7 +1,7 @@
 "report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
 
 import json, re, subprocess, sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -10,11 +10,6 @@ from hypothesis import given, settings, strategies as st
 
 from fakes import printed_run
 from treekit.config import UsageError, root
-from treekit.core.types import Passage, Question
-from treekit.core.prompts import Completion, Prompt
-from treekit.core.output_parsers import TEXT
-from treekit.core.method import Prediction
-from treekit.baselines.subquestions import NAVIGATE
 from treekit.figures.claims import judge_claims
 from treekit.figures.claims_page import counts_of, save_claims
 from treekit.papers.comparison.figures import caption_of
@@ -112,26 +107,6 @@ def test_another_model_or_other_passages_are_not_comparable():
         .to_dict("records")
     )
     assert (cell["verdict"], cell["reason"]) == ("not comparable", "nothing is known of this run")
-
-
-def test_a_metric_that_is_not_applicable_leaves_an_empty_cell_and_says_why(tmp_path):
-    why = "not applicable: 1 of 500 questions of ambigdocs have no readings"
-    rows = [
-        dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None, reason=why)
-        for m in ("zero-shot", "TreeRare (DT)")
-    ]
-    rows += relative_improvement(rows, ["TreeRare (DT)"], ["zero-shot"])
-    df = compare(published("treerare", "table1"), rows, model="extractive")
-    assert df[df.reason != ""][["method", "reproduced", "verdict", "reason"]].fillna(-1).values.tolist() == [
-        [m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")
-    ]
-    save_table(df, tmp_path, "t")
-    for ending in ("md", "html"):
-        assert (tmp_path / f"t.{ending}").read_text().count(
-            "| not applicable" if ending == "md" else ">not applicable<"
-        ) == 3
-    assert "Not applicable: 1 of 500" in to_markdown(df) and "Nothing was run." in to_markdown(df)
-    dot_plot(compare(published("treerare", "table1"), [*rows, score("zero-shot", 0.5)], model="extractive"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -352,154 +327,3 @@ def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evid
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code
-
-
-class Stage:
-    "A navigator that writes the name of its stage."
-
-    endpoint, defaults = "stage", dict(temperature=0.0, max_tokens=10)
-
-    def __init__(self, name, seed=0):
-        self.model, self.name = f"navigator {name}", f"{name}, {seed}"
-
-    async def complete(self, request):
-        return [Completion(f'["{self.name}"]')] * request.n
-
-    async def score(self, request, continuation):
-        raise NotImplementedError
-
-    async def close(self):
-        pass
-
-
-@dataclass(frozen=True)
-class First:
-    "A method whose answer is the first sub-question; one that doesn't ask for any, otherwise."
-
-    navigates: bool = True
-
-    @property
-    def requires(self):
-        return ("navigator",) if self.navigates else ()
-
-    async def __call__(self, question, context):
-        return Prediction(
-            (await context.ask(NAVIGATE, role="navigator", question=question.question))[0]
-            if self.navigates
-            else "none",
-            context.trace,
-            context.usage,
-        )
-
-
-def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):
-    from treekit.papers.searchr import evaluation as navigated
-    from treekit.papers.searchr import training as navigator
-
-    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    monkeypatch.setattr(navigator.TrainedNavigator, "tiny", Stage)
-    questions = {
-        "musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]
-    }
-    P = navigated.setting("offline", 2, dict(retriever="bm25s"))
-    rows = {"Ours": First(), "NativeRAG": First(False), "w/o PPO": First()}
-    results = navigated.run_rows(rows, questions, P, seed=3)
-    assert [(r.method, r.answer) for r in results.rows] == [
-        (m, a)
-        for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3"))
-        for _ in range(2)
-    ]
-    assert {
-        r["method"]: (r["gained"], r["lost"], r["difference"]) for r in navigated.against(results, "Ours", ("EM",))
-    } == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
-    # another profile has the navigators that it names, and no others
-    named = replace(P, navigator="offline")
-    results = navigated.run_rows(rows, questions, named)
-    assert {r.method for r in results.rows} == {"Ours", "NativeRAG"} and "w/o PPO: left out" in capsys.readouterr().out
-    assert {r.method for r in navigated.run_rows(rows, questions, named, named={"after SFT": "offline"}).rows} == set(
-        rows
-    )
-    with pytest.raises(UsageError, match="no row"):
-        navigated.run_rows({"w/o PPO": First()}, questions, named)
-
-
-class Draws:
-    "A server whose replies differ from sample to sample; it counts them."
-
-    model, endpoint, defaults = "fake", "nowhere", {}
-
-    def __init__(self):
-        self.samples = []
-
-    async def complete(self, request):
-        self.samples.append(request.sample)
-        return [Completion("right" if (request.sample // 1000 + len(request.text)) % 2 else "wrong")]
-
-    async def close(self):
-        pass
-
-
-@dataclass(frozen=True)
-class Asks:
-    prompt: str = "right?"
-
-    async def __call__(self, question, context):
-        ask = Prompt("test.runs", "answer_short", "$question", TEXT)
-        return Prediction(await context.ask(ask, question=question.question), context.trace, context.usage)
-
-
-def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
-    import treekit.papers.searchr.evaluation as navigated
-    from treekit.store.run_store import Store
-
-    store, chat = Store(tmp_path / "s.sqlite"), Draws()
-    asked = {
-        "musique": [
-            Question("1", "musique", "W?", ("right",)),
-            Question("2", "musique", "W??", ("right",)),
-            Question("3", "musique", "W???", ("right",)),
-        ]
-    }
-    P = replace(navigated.setting("local", 3, dict(retriever="bm25s", search_scope="corpus")), n=3)
-
-    def go(runs, monkey=navigated.run):
-        made = [
-            monkey(
-                {"Asks": navigated.once_more(Asks(), i)},
-                asked,
-                P,
-                store=store,
-                chat=chat,
-                corpora={"musique": [Passage("p", "", "x")]},
-                progress=False,
-            )
-            for i in range(runs)
-        ]
-        return navigated.Runs(**vars(made[0]), runs=made)
-
-    results = go(3)
-    assert [r.error for r in results.failures] == []
-    assert sorted(chat.samples) == [0, 0, 0, 1000, 1000, 1000, 2000, 2000, 2000]  # nothing of one run answers another
-    assert not results.failures and len({r.key for run in results.runs for r in run.rows}) == 9
-    go(3)
-    assert len(chat.samples) == 9  # all is stored
-    per_run = [sum(r.answer == "right" for r in run.rows) / 3 for run in results.runs]
-    assert sorted(set(per_run)) == [1 / 3, 2 / 3]
-    [cell] = navigated.scored_cells(results, ("EM",))
-    assert (
-        cell["value"] == pytest.approx(sum(per_run) / 3)
-        and cell["spread"] == pytest.approx(3**-1.5)
-        and cell["runs"] == 3
-    )
-    assert cell["n"] == 3 and results.values("EM")["Asks", "musique"] == [
-        pytest.approx(v) for v in [sum(run.rows[i].answer == "right" for run in results.runs) / 3 for i in range(3)]
-    ]
-    table = compare(
-        [dict(group="fake", method="Asks", dataset="MuSiQue", metric="EM", value=50.0, unit="percent", flag="ok")],
-        navigated.scored_cells(results, ("EM",)),
-        model="fake",
-    )
-    told = navigated.with_spread(table, [cell])
-    assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3**-1.5)
-    once = {k: v for k, v in cell.items() if k not in ("runs", "spread")}
-    assert list(navigated.with_spread(table, [once]).columns) == list(table.columns)

@@ -8,17 +8,16 @@ import pytest
 
 from fakes import FakeChat, FakeShelf
 from treekit.artefacts.build_cache import last_logged
-from treekit.config import RunOptions, UsageError, load_profile
+from treekit.config import RunOptions, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
-from treekit.experiments.resources import LazyRetriever, Resources
-from treekit.core.prompts import CallFailed, Completion, Prompt
+from treekit.experiments.resources import LazyRetriever
+from treekit.core.prompts import CallFailed, Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
 from treekit.llm.prices import BudgetExceeded
 from treekit.experiments.execution import GIVE_UP, RunFailed
 from treekit.experiments.run import run
-from treekit.experiments.results import mean_of_means
 from treekit.llm.cached_client import NotOnCassette
 from treekit.store.run_store import Store
 
@@ -183,23 +182,6 @@ def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
     assert not results.failures and len(chat.asked) == 50 and sum(r.stored for r in results.rows) == done
 
 
-def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():
-    @dataclass(frozen=True)
-    class Picky(Read):
-        async def __call__(self, question, context):
-            if question.id == "q1":
-                raise UsageError("the question is empty")
-            return await super().__call__(question, context)
-
-    assert [r.error for r in go({"picky": Picky()}).rows] == ["", "the question is empty", ""]
-
-    def no_java():
-        raise UsageError("no Java: set JAVA_HOME")
-
-    with pytest.raises(UsageError, match="no Java"):
-        go(corpora={"toy": LazyRetriever(no_java, "x")}, asked=questions(500))
-
-
 def test_a_run_in_which_nothing_succeeds_gives_up_early():
     chat = Scripted(fail=["number"])
     with pytest.raises(RunFailed, match=f"first {GIVE_UP} questions all failed.*500"):
@@ -233,20 +215,6 @@ def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
     assert asked[0] == 0 and asked[1] <= 4 <= asked[2] <= 12
     del batches[:], chat.asked[:]
     assert not go({"parsing": Parsing(), "read": Read()}, questions(20), chat=chat).failures and batches[1][1] == 20
-
-
-def test_own_pools_and_corpora():
-    pages = [Passage(f"p{i}", f"Title {i}", f"Number {i} is here.") for i in range(4)]
-    own = {
-        "toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))],
-        "bare": questions(1)["toy"],
-    }
-    library = Resources(dataclasses.replace(PROFILE, search_scope="own"), own, {"bare": pages})
-    assert library.label("toy") == "own paragraphs" and library.label("bare") == "4 passages"
-    pool = library.retriever("toy", own["toy"][0])
-    assert pool.made is None and pool.search(["number 2"], 1)[0][0].passage.id == "p2"
-    changed = dataclasses.replace(own["toy"][0], paragraphs=tuple(pages[:2]))
-    assert library.retriever("toy", changed).fingerprint != pool.fingerprint
 
 
 @dataclass(frozen=True)
@@ -292,45 +260,6 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     assert all(r.stored for r in warm.rows) and chat.asked == [] and warm.indexing == more.indexing
     [bill] = cost_table(warm, None, {"d": lambda row: 1.0})
     assert "dollars for the index" in bill
-
-
-@dataclass(frozen=True)
-class Navigated(Read):
-    requires = ("navigator",)
-
-    async def __call__(self, question, context):
-        value = await context.ask(ASK, question=question.question, documents=[], role="navigator")
-        return Prediction(value["answer"], context.trace, context.usage)
-
-
-def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
-    import treekit.papers.searchr.training
-
-    class Tiny(Scripted):
-        model, made = "navigator", 0
-
-        @classmethod
-        def tiny(cls):
-            cls.made += 1
-            return cls()
-
-        async def complete(self, request):
-            return [Completion("FINAL: trained")]
-
-    monkeypatch.setattr(treekit.papers.searchr.training, "TrainedNavigator", Tiny)
-    questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
-    [row] = go({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny")).rows
-    assert (row.answer, Tiny.made) == ("trained", 1)
-    with pytest.raises(UsageError, match="--set navigator=tiny"):
-        go({"n": Navigated()}, questions, load_profile("tiny"), chat=None)
-
-
-def test_averages_resample_within_their_datasets():
-    results = go(asked=questions(30, "a") | questions(10, "b"))
-    rows = results.score(lambda row: float(row.question.dataset == "a"), name="x", average="AVG")
-    assert [r["dataset"] for r in rows] == ["a", "b", "AVG"]
-    assert (rows[2]["value"], rows[2]["low"], rows[2]["high"], rows[2]["n"]) == (0.5, 0.5, 0.5, 40)
-    assert mean_of_means([[0, 1] * 20, [1] * 5]) == mean_of_means([[0, 1] * 20, [1] * 5])
 
 
 SCRIPT = """

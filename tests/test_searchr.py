@@ -9,11 +9,9 @@ from navigating import EXAMPLES, PASSAGES, corpus, guide
 from planning import Replies
 from sample_questions import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
-from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load
 from treekit.retrieval.informativeness import Extensions
-from treekit.core.prompts import CallFailed
 from treekit.core.method import Context
 from treekit.baselines.subquestions import (
     LONGEST_SUBQUESTION,
@@ -172,24 +170,6 @@ def test_the_navigator_is_a_model_of_its_own():
     } and p.usage.calls == 5
 
 
-def test_a_failed_call_stops_the_others_and_the_trace_keeps_what_was_found():
-    def says(part, question, inputs):
-        if question == "Where did Orrin Sark study?":
-            return CallFailed("server", "the server has an error", "try later")
-        return guide(part, question, inputs)
-
-    with pytest.raises(CallFailed) as e:
-        ask(EXAMPLES["branch"].question, says=says)
-    assert [n.kind for n in e.value.context.trace.nodes] == ["question", "path"] + ["sub-question"] * 4
-    with pytest.raises(UsageError, match="the question is empty"):
-        ask("  ")
-    with pytest.raises(UsageError, match="informative to 0"):
-        ask("Who?", corpus=None)
-    with pytest.raises(UsageError, match="the question is Korean: .* toq"):
-        ask("회색 항구를 쓴 사람은 누구인가요?")
-    assert ask(EXAMPLES["whole"].question, SearchR(informative=0), corpus=None)[0].answer == "Ida Roth"
-
-
 # --- Sec. 2.4, 3.3, 3.4: what is read
 
 
@@ -293,7 +273,7 @@ REPLIES = (
 
 
 @pytest.mark.long
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(REPLIES)
 def test_any_reply_gives_a_path_that_can_be_asked(text):
     for path in [

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from treekit.config import Profile, UsageError, load_profile
 from treekit.core.prompts import CallFailed, Request
-from treekit.artefacts.environment_check import checks, lacking, preflight, requirements
+from treekit.artefacts.environment_check import checks, preflight, requirements
 from treekit.retrieval.factory import dense_models
 from treekit.experiments.resources import exemplars, load, load_corpus
 
@@ -88,27 +88,6 @@ def test_alces_files(name):
         exemplars(name, HUB, 3)
 
 
-@pytest.mark.long
-def test_an_index_of_another_version_or_none(tmp_path):
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / "segments_1").write_bytes(b"\x3f\xd7\x6c\x17\x08segments\x00\x00\x00\x63" + bytes(40))
-    for place in (tmp_path / "index", tmp_path / "nowhere"):
-        code, said = treekit_(
-            "reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}"
-        )
-        assert code == 2 and said.strip().count("\n") == 0 and ("index" in said), said
-        assert ("another Lucene version's" if place.name == "index" else "no such folder; build it") in said
-    code, said = treekit_(
-        "reproduce", "treerare/table3", "--profile", "paper", "--set", f"retriever=prebuilt:{tmp_path / 'nowhere'}"
-    )
-    assert code == 2 and "no such folder" in said, said
-    with pytest.raises(UsageError, match="wikipedia-dpr-100w"):
-        preflight(load_profile("paper"), ["treerare/table3"])  # as the paper has it
-    assert not (tmp_path / "home" / "runs").exists()
-    assert "build it" in lacking(dict(kind="index", name=str(tmp_path / "nowhere")), load_profile("openai"))
-    assert "9.2 GB" in lacking(dict(kind="index", name="wikipedia-dpr-100w"), load_profile("openai"))
-
-
 def test_the_doctor_knows_what_each_paper_asks_for():
     found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in requirements()}
     assert (
@@ -144,25 +123,6 @@ def test_a_server_without_log_probabilities(serve):
     good = {"choices": [{"text": "x", "logprobs": {"token_logprobs": [None, -1.5, -2.0]}}]}
     address, _ = serve(models={"data": [{"id": "m"}]}, completions=good)
     preflight(load_profile("vllm", model="m", endpoint=address), ["arise"])
-
-
-def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
-    "As the guide says it, with TreeRare, which is the default."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    from treekit.papers.treerare.prompts import SUBQUESTIONS
-
-    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "nbs/docs/howto/prompts.md").read_text(
-        encoding="utf-8"
-    )
-    mine = tmp_path / "mine.toml"
-    mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
-    code, said = treekit_(
-        "ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json"
-    )
-    assert code == 0 and json.loads(said)["answer"] == "22 May 1880", said
-    mine.write_text('["treerare.subquestion"]\ntemplate = "x"\n')
-    code, said = treekit_("ask", "Who?", "--set", f"prompts={mine}")
-    assert code == 2 and "treerare.subquestions" in said
 
 
 def test_no_field_of_a_method_hides_a_setting_of_the_profile():

@@ -3,11 +3,9 @@
 import pytest
 
 from fakes import FakeParser
-from sample_questions import folder_of
 from treekit.retrieval.entity_bridging import EntityBridging, MentionIndex, Weights, aliases
 from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import load, load_corpus
 from treekit.core.method import Context
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25
@@ -209,27 +207,3 @@ def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
 
 
 # real data
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "source, dataset, least",
-    [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)],
-)
-def test_recall_on_written_questions(source, dataset, least):
-    "Sixty questions of each set, BM25 with bridging; the whole sets are in the study."
-    passages, questions = load_corpus(dataset, folder_of(source)), load(dataset, folder_of(source), n=60)
-    words = BM25(passages)
-
-    def recall(retriever):
-        return (
-            100
-            * sum(
-                len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting)
-                for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))
-            )
-            / len(questions)
-        )
-
-    plain, bridged = recall(words), recall(EntityBridging(words))
-    assert bridged >= least and bridged > plain + 10, (plain, bridged)

@@ -380,19 +380,6 @@ def test_impossible_questions_fail_with_a_reason_and_cost_nothing(question, reas
         ask(TreeRare(), question)
 
 
-def test_a_failed_call_stops_the_others():
-    class Failing(Scripted):
-        async def complete(self, request):
-            if request.inputs.get("phrase") == "was born first":
-                raise ConnectionError("gone")
-            return await super().complete(request)
-
-    llm = Failing(latency=0.05)
-    with pytest.raises(ConnectionError, match="gone"):
-        asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Context(llm, Shelf(), Parser())))
-    assert llm.log == []  # the siblings' calls were cancelled under way
-
-
 # --- baselines
 
 

@@ -35,8 +35,30 @@ def check_signature(
         raise UsageError(f"{name} should take question and context: it takes {signature}") from None
 
 
+def _takes_passages(function):
+    "Whether the second parameter is named `passages`."
+    try:
+        return [*inspect.signature(function).parameters][1:2] == ["passages"]
+    except (TypeError, ValueError):
+        return False
+
+
+def _over_passages(function):
+    "A function of a question and a context that gives the function the passages which the question finds."
+    if is_asynchronous(function):
+
+        async def searched(question, context):
+            return await function(question, await context.retrieve(question))
+    else:
+
+        def searched(question, context):
+            return function(question, context.retrieve(question))
+
+    return searched
+
+
 def function_method(
-    function: Callable,  # (question, context) -> answer
+    function: Callable,  # (question, context) -> answer; or (question, passages) -> answer: passages that the question finds
     name: str = "",  # as tables show it; default: the function's
     code: str = "",  # hash of its code; default: that of its file
     file=None,  # of its code
@@ -48,6 +70,8 @@ def function_method(
     check_signature(function, name)
     if not code:
         code, file = object_hash(function)
+    if _takes_passages(function):
+        function = _over_passages(function)
     if is_asynchronous(function):
         return own_method(function, name, code, file)
 

@@ -20,9 +20,8 @@ from ..utils.atomic_write import write_whole
 def sheet_rows(
     course: CourseFolder,
     assignment: str,
-) -> dict[
-    tuple[str, str], tuple[float | None, str]
-]:  # (student, exercise) -> points, remark; points None: not graded yet
+) -> dict[tuple[str, str], tuple[float | None, str]]:
+    # returns (student, exercise) -> points, remark; points None: not graded yet
     "Read the sheet of manual grades. Raises `UsageError` for points that aren't a number from 0, and for a row that is there twice."
     path, found = course.private("by_hand", f"{assignment}.csv"), {}
     if not path.exists():

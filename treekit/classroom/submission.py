@@ -115,9 +115,8 @@ def file_facts(
     content: bytes,  # a notebook, or a zip
     name: str,  # for the error message
     wanted: list,  # grade_ids of the released notebook
-) -> tuple[
-    bytes, dict
-]:  # the notebook; whether it can be parsed, the assignment that it names, the number of wanted cells
+) -> tuple[bytes, dict]:
+    # returns the notebook; whether it can be parsed, the assignment that it names, the number of wanted cells
     "Facts about a file of an inbox. Raises `UsageError` for an archive that isn't one notebook."
     if name.casefold().endswith(".zip"):
         content = unpacked(content, name)

@@ -540,21 +540,17 @@ def _show_claims(verdicts, as_json):
     if as_json:
         return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     click.echo(
-        f"{'claim':<12}{'statement':<55}{'published':<17}{'reproduced':<24}{'direction':<27}{'size':<16}{'n':>5}  {'p':<8}q"
+        f"{'claim':<16}{'comparison':<66}{'published':<17}{'reproduced':<24}{'direction':<16}{'size':<16}{'n':>5}  {'p':<8}q"
     )
     for r in rows:
         told, found = (
             shorten(r[k].partition(";")[0], width, placeholder="…")
             for k, width in (("published", 16), ("reproduced", 23))
         )
-        statement = shorten(r["statement"], 54, placeholder=" …")
+        what = shorten(r["comparison"] or r["statement"], 65, placeholder=" …")
         click.echo(
-            f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  "
+            f"{r['claim']:<16}{what:<66}{told:<17}{found:<24}{r['direction']:<16}{r['size']:<16}{r['n']:>5}  "
             f"{r['p']:<8}{r['q']}"
-        )
-    if any(v.agree for v in verdicts):
-        click.echo(
-            "\nWhere a claim has several comparisons, the number here is the one that decides: if all are needed, the weakest."
         )
 
 

@@ -283,9 +283,8 @@ def _last(pattern, text):
 
 def marked_answer(
     text: str,
-) -> (
-    tuple[str, str, int] | None
-):  # the answer, a description of its place, the end of the text before it; None: no answer is marked
+) -> tuple[str, str, int] | None:
+    # returns the answer, a description of its place, the end of the text before it; None: no answer is marked
     "Answer of a reply without the requested marker."
     if m := _last(_ANSWER_TAG, text):
         return (

@@ -70,9 +70,8 @@ def note_read(
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #3152a9a9
 def what_was_read(
     folder: Path,
-) -> tuple[
-    set, dict, set
-]:  # keys of calls; dataset -> {id: the question's record}; (questions, solved or passages, dataset, source)
+) -> tuple[set, dict, set]:
+    # returns keys of calls; dataset -> {id: the question's record}; (questions, solved or passages, dataset, source)
     "Read the recorded calls, questions and sources."
     keys, questions, recorded = set(), {}, folder / "sources.jsonl"
     read = (

@@ -182,9 +182,8 @@ def same_rows(
     datasets: tuple = (),  # only these; default: all
     read=lambda row: {hit["id"] for node in row.trace.nodes for hit in node.data.get("hits", ())},  # passages of a row
     needed=lambda row, passages: passages & set(row.question.supporting),  # required passages of a question among them
-) -> list[
-    dict
-]:  # rows, dataset, n, and number of questions with different calls, passages, required ones, answers, scores
+) -> list[dict]:
+    # returns rows, dataset, n, and number of questions with different calls, passages, required ones, answers, scores
     "Pairs of rows with equal numbers in all columns, with the number of questions in which they differ."
     valued, cells, found = [results.values(m, datasets) for m in metrics], results.cells(), []
     for (a, d), (b, other) in combinations(valued[0], 2):

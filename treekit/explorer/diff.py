@@ -132,9 +132,8 @@ def _below(trace):
 def align(
     first: Trace,
     second: Trace,
-) -> (
-    dict
-):  # pairs: [id or None, id or None, whether they differ]; parted: the place in `pairs` where they part first, or None
+) -> dict:
+    # returns pairs: [id or None, id or None, whether they differ]; parted: the place in `pairs` where they part first, or None
     "Align two trees."
     mine, its, out = _below(first), _below(second), []
     waiting = list(reversed(_partners(mine.get(None, []), its.get(None, []))))

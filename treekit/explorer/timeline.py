@@ -59,9 +59,8 @@ def call_times(
     trace: Trace,
     store: Any,  # a `Store`
     seconds: float,  # duration of the answer (`Usage.seconds`)
-) -> tuple[
-    list[tuple[int, str, float, float]], bool
-]:  # node, key, start and latency of each call; whether the starts were measured
+) -> tuple[list[tuple[int, str, float, float]], bool]:
+    # returns node, key, start and latency of each call; whether the starts were measured
     "Times of an answer's calls, in seconds from the first. A call that several nodes share is listed at the first of them."
     found = _calls(trace, store)
     if not found:

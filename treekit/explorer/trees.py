@@ -67,9 +67,8 @@ SHOWN = 240  # characters of a node's text in the outline; the rest comes with i
 
 def outline(
     trace: Trace,
-) -> (
-    dict
-):  # lists of equal length: id, parent (place; -1: none), depth, end, kind, text, mark, notes; and what the method adds
+) -> dict:
+    # returns lists of equal length: id, parent (place; -1: none), depth, end, kind, text, mark, notes; and what the method adds
     "A trace as lists in pre-order."
     nodes, depths = _preorder(trace)
     place = {n.id: i for i, n in enumerate(nodes)}

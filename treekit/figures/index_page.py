@@ -127,16 +127,26 @@ def _claims_table(folder, found):
     return f"{text}\n\n{md_table(('paper', *columns), lines)}"
 
 
-def _first_figure(folder):
-    "The figure that sets all methods side by side."
-    if not (folder / "across" / "figure1.png").exists():
-        return ""
-    return (
+def _figures(folder, models):
+    "What a real model answered: each paper's method beside two baselines; all methods side by side, unless the simulated model answered."
+    small = (
+        "**A small real model.** Each paper's method beside two of its baselines, on real questions answered by SmolLM2 with 135 "
+        "million parameters: quality with its interval, and tokens per question ([all numbers](real/methods.md)).",
+        "real",
+        "methods",
+    )
+    front = (
         "**Cost and quality.** Each method by tokens per question and by the mean of its scores; the step line joins those that no "
         "cheaper method beats, the grey band is where that line lies in 95 % of resampled questions ([all numbers](across/figure1.md), "
-        "[costs in dollars](across/table2.md)).\n\n"
-        f'<img src="across/figure1.png" width="640" alt="{ht(title_of("across", "figure1"))}">'
+        "[costs in dollars](across/table2.md)).",
+        "across",
+        "figure1",
     )
+    return [
+        f'{text}\n\n<img src="{paper}/{name}.png" width="640" alt="{ht(title_of(paper, name))}">'
+        for text, paper, name in (small,) + (() if models == ["simulated"] else (front,))
+        if (folder / paper / f"{name}.png").exists()
+    ]
 
 
 METRIC_NOTES = (  # names as in `METRIC_TYPES`, meaning
@@ -272,7 +282,7 @@ def index_page(
     folder = Path(folder)
     found = _artefacts(folder)
     models = _models(found)
-    findings = [_claims_table(folder, found), _first_figure(folder)]
+    findings = [_claims_table(folder, found), *_figures(folder, models)]
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
     words = (
         "*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "

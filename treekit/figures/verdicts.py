@@ -539,9 +539,8 @@ def _failed_questions(rows):
 
 def count_verdicts(
     path: Path | str,  # a CSV from `save_table`
-) -> (
-    dict
-):  # verdict -> number of cells, and "failures" -> failed questions of all methods; without verdicts only the latter
+) -> dict:
+    # returns verdict -> number of cells, and "failures" -> failed questions of all methods; without verdicts only the latter
     "Counts of verdicts and failures of a written table."
     with open(path, encoding="utf-8", newline="") as f:
         rows = list(csv.DictReader(f))

@@ -588,9 +588,8 @@ class BundledModels:
         self,
         texts: list[str],  # all `plain`
         phrases: bool = True,  # with constituency trees
-    ) -> list[
-        list
-    ]:  # of each text its sentences: (id, word, lemma, tags, head, relation, start, end) for each word; tree; names
+    ) -> list[list]:
+        # returns of each text its sentences: (id, word, lemma, tags, head, relation, start, end) for each word; tree; names
         "Parse texts in one batch."
         lines = [(i, at, p) for i, t in enumerate(texts) for at, p in _paragraphs(t)]
         m, marks = self.models, _marks(self.models["tok"], [p for _, _, p in lines])

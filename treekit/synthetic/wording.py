@@ -354,9 +354,8 @@ _BASE = {
 def reasons(
     w: Wording,
     e: Entity,
-) -> (
-    tuple[list[str], list[str], list[str]] | None
-):  # questions; claims; sentences of the article (the first states the event)
+) -> tuple[list[str], list[str], list[str]] | None:
+    # returns questions; claims; sentences of the article (the first states the event)
     "An event of `e` with three reasons, each as a claim and as a sentence of the article. None for kinds without events."
     if e.kind not in w.why:
         return None

@@ -344,9 +344,8 @@ def seen(
     model,  # `with_value_head`
     batch: list[Episode],
     spread: bool = False,  # whether to compute entropies with gradients
-) -> (
-    tuple
-):  # log-probabilities, values, entropies (nats; else None where a gradient is taken): each (own tokens,), in a row
+) -> tuple:
+    # returns log-probabilities, values, entropies (nats; else None where a gradient is taken): each (own tokens,), in a row
     "Log-probabilities, values and entropies of the own tokens."
     import torch
 
@@ -464,9 +463,8 @@ def advantages_of(
     reference: list,  # log-probabilities of each episode by the reference
     beta: float,  # weight of the KL penalty
     recipe: PPO,
-) -> tuple[
-    list, list, list
-]:  # advantages, normalised over all episodes; returns; KL from the reference in nats: each per episode
+) -> tuple[list, list, list]:
+    # returns advantages, normalised over all episodes; returns; KL from the reference in nats: each per episode
     "Advantages and returns of the tokens of all episodes."
     import torch
 

@@ -269,9 +269,8 @@ MEAN, MULTIHOP_MEAN = "mean", "multi-hop mean"
 def quality_cells(
     results: Results,
     rows: dict[str, ComparedMethod],
-) -> list[
-    Scored
-]:  # paper, method, dataset (as shown), metric, n, failures, value, low, high, words; and at last the means
+) -> list[Scored]:
+    # returns paper, method, dataset (as shown), metric, n, failures, value, low, high, words; and at last the means
     "Every cell that was run, with its bootstrap interval; then each row's mean."
     from treekit.experiments.results import mean_of_means
 
@@ -346,13 +345,14 @@ SIZES_ON_TWO_CORES = (
     "Smaller than printed: 3 passages a search; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
 )
 
+# paper -> data set, what is searched in its experiments, and the most questions: TreeRare reads 29,000 tokens for one
 SETTING_OF = {
-    "TreeRare": ("hotpotqa", "corpus"),
-    "Tree-of-Question": ("hotpotqa", "corpus"),
-    "ARISE": ("hotpotqa", "own"),
-    "SEARCH-R": ("hotpotqa", "own"),
-    "RDR²": ("asqa", "documents"),
-}  # paper -> data set, and what is searched in its experiments
+    "TreeRare": ("hotpotqa", "corpus", 10),
+    "Tree-of-Question": ("hotpotqa", "corpus", 1000),
+    "ARISE": ("hotpotqa", "own", 1000),
+    "SEARCH-R": ("hotpotqa", "own", 1000),
+    "RDR²": ("asqa", "documents", 1000),
+}
 
 
 def small_run(
@@ -363,18 +363,17 @@ def small_run(
     "Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer."
     entered, parts = entrants(P, "three", 3), []
     for paper in papers:
-        name, scope = SETTING_OF[paper]
+        name, scope, most = SETTING_OF[paper]
+        own = replace(P, search_scope=scope, n=min(P.n, most))
         rows = {m: e for m, e in entered.items() if e.paper == paper}
-        parts.append(run_across(rows, sample_questions(P, (name,)), replace(P, search_scope=scope), **session))
+        parts.append(run_across(rows, sample_questions(own, (name,)), own, **session))
     return joined(*parts), entered
 
 
 def beside_baselines(
     results: Results,
     rows: dict[str, ComparedMethod],
-) -> list[
-    dict
-]:  # paper, method, dataset, metric, n, failures, value, low, high, calls, tokens, critical_path; own_adds, …, p
+) -> list[dict]:  # a row of `quality_cells` with calls, tokens, critical_path; own_adds, adds_low, adds_high, p
     "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
     found, cost = qualities(results), {(c["method"], c["dataset"]): c for c in results.cost()}
     own = {(rows[m].paper, d): s[d] for (m, d), s in found.items() for s in [{d: s}] if rows[m].proposed}

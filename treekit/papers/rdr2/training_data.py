@@ -99,9 +99,8 @@ async def curated(
     found: list[tuple[Question, RST]],  # `views`
     chat,  # strong model: a `LLMClient`; a `CachedClient` caches its replies
     at_once: int = 256,  # concurrent views
-) -> tuple[
-    list[Sample], dict
-]:  # the samples; what was left out: {"failed": calls, "unread": replies, "misplaced": tags}
+) -> tuple[list[Sample], dict]:
+    # returns the samples; what was left out: {"failed": calls, "unread": replies, "misplaced": tags}
     "Views labelled by a model that sees the question and the view, and no answer. Raises `CallFailed` if `at_once` successive calls fail."
 
     async def one(question, rst):
