@@ -4626,6 +4626,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                               'treekit/figures/claims.py'),
                                         'treekit.figures.claims._in_run': ('16_figures/claims.html#_in_run', 'treekit/figures/claims.py'),
                                         'treekit.figures.claims._is_own': ('16_figures/claims.html#_is_own', 'treekit/figures/claims.py'),
+                                        'treekit.figures.claims._number': ('16_figures/claims.html#_number', 'treekit/figures/claims.py'),
                                         'treekit.figures.claims._pair': ('16_figures/claims.html#_pair', 'treekit/figures/claims.py'),
                                         'treekit.figures.claims._power': ('16_figures/claims.html#_power', 'treekit/figures/claims.py'),
                                         'treekit.figures.claims._resampled': ( '16_figures/claims.html#_resampled',
