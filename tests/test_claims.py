@@ -324,6 +324,11 @@ def test_ids_are_unique_and_claims_complete():
         (dict(amount="2", unit="parsecs"), "points"),
         (dict(amount="2"), "has a unit"),
         (dict(margin="wide"), "numbers"),
+        (dict(margin="nan"), "numbers"),
+        (dict(margin="inf"), "numbers"),
+        (dict(margin="-3"), "below zero"),
+        (dict(amount="1e999", unit="points"), "numbers"),
+        (dict(section=""), "no claim"),
         (dict(over="all"), "no claim"),
     ],
 )
@@ -333,6 +338,13 @@ def test_a_wrong_field_is_one_line(change, message, tmp_path):
     bad = tmp_path / "claims.csv"
     bad.write_text(f"{','.join(line)}\n{','.join(line.values())}\n")
     with pytest.raises(UsageError, match=message):
+        load_claims(path=bad)
+
+
+def test_two_claims_with_one_id_are_one_line(tmp_path):
+    line, bad = "x-1,x,a,b,table1,A,B,d,EM", tmp_path / "claims.csv"
+    bad.write_text(f"id,paper,section,statement,artefact,left,right,dataset,metric\n{line}\n{line}\n")
+    with pytest.raises(UsageError, match="x-1: two claims have this id"):
         load_claims(path=bad)
 
 

@@ -25,7 +25,9 @@ __all__ = [
 
 # %% ../../nbs/16_figures/03_claims.ipynb #3c89bf25
 import csv, fnmatch
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from math import isfinite, nan
 from pathlib import Path
 from statistics import NormalDist
 
@@ -95,19 +97,29 @@ def load_claims(
             rows = list(csv.DictReader(f))
     else:
         rows = [r for p in discover().values() for r in p.rows("claims.csv")]
-    found = [_claim(r) for r in rows if paper in ("", r["paper"])]
+    found = [_claim(r) for r in rows if paper in ("", r.get("paper"))]
     if not found:
         choose("paper with claims", paper, dict.fromkeys(r["paper"] for r in rows))
+    if twice := [name for name, n in Counter(c.id for c in found).items() if n > 1]:
+        raise UsageError(f"{twice[0]}: two claims have this id; number them, as {twice[0]}.1 and {twice[0]}.2")
     return found
+
+
+def _number(text):
+    "Number of a field; nan if it isn't one."
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def _claim(row):
     "Claim from a row of the file."
     given = {k: v for k, v in row.items() if v}
-    try:
-        given |= {k: float(given[k]) for k in ("amount", "margin") if k in given}
-    except ValueError:
-        raise UsageError(f"{row['id']}: amount and margin are numbers") from None
+    numbers = {k: _number(given[k]) for k in ("amount", "margin") if k in given}
+    if not all(map(isfinite, numbers.values())) or numbers.get("margin", 0) < 0:
+        raise UsageError(f"{row.get('id')}: amount and margin are numbers, and no margin is below zero")
+    given |= numbers
     try:
         made = Claim(**given)
     except TypeError as e:
