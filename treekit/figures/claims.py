@@ -249,6 +249,12 @@ class ClaimVerdict:
     reason: str = ""  # reason if it wasn't tested; what ran under a row's name
     contrast: tuple = field(default=(), compare=False, repr=False)  # identity of the tested contrast
 
+    @property
+    def misstated(self) -> bool:
+        "Whether the stated amount doesn't follow from the published cells."
+        stated, found = self.claim.amount, self.recomputed
+        return stated is not None and found is not None and abs(found - stated) > 0.006 * max(abs(stated), 0.1)
+
 
 # %% ../../nbs/16_figures/03_claims.ipynb #494bdf3f
 def _amount(claim, left, right):
