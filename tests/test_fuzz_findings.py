@@ -206,7 +206,7 @@ TABLES = [
 @pytest.mark.parametrize("name, data", TABLES, ids=lambda x: x if isinstance(x, str) else "")
 def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
     from treekit.llm.prices import load_prices
-    from treekit.experiments.costs import reply_lengths
+    from treekit.experiments.counting import reply_lengths
 
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
