@@ -281,6 +281,9 @@ def test_a_series_is_found_by_its_group_and_never_by_another():
     }
     [own], [other] = (judge(claim("Ours", "A", group=g), cells) for g in ("BM25", "DPR"))
     assert own.outcome == "supported" and (other.outcome, other.reason) == ("not run", "no such column was run")
+    unnamed = {key: replace(c, model="") for key, c in cells.items()}  # a table that names no model
+    [any_], [other] = (judge(claim("Ours", "A", group=g), unnamed) for g in ("", "DPR"))
+    assert (any_.outcome, other.outcome) == ("supported", "not run")
 
 
 def test_every_row_and_column_of_a_claim_is_a_tables():

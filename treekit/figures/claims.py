@@ -332,7 +332,8 @@ def _in_run(claim, cells, model, known, real_only):
     wanted = {claim.group, claim.right_group or claim.group}
     if claim.right_group and not wanted <= set(ran):
         return told | size | dict(reason=f"needs {claim.group} and {claim.right_group}; ran: {', '.join(ran)}")
-    groups = [claim.group] if claim.group in ran else [g for g in ran if _is_own(g, model)]
+    own = [g for g in ran if _is_own(g, model) or not (model or claim.group)]  # a table may name no model
+    groups = [claim.group] if claim.group in ran else own
     pairs = [_pair(claim, cells, g, "value") for g in groups]
     left, right = next((pair for pair in pairs if all(pair)), (None, None))
     if left is None:
