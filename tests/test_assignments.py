@@ -263,8 +263,8 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
     "8_reproduction": [
         (
             "lower is higher",
-            'if direction == "lower": direction, low, high = "higher", -high, -low',
-            "pass",
+            'if direction == "lower":',
+            "if False:",
             {"verdict-tests": 2, "compare-tests": 2.25},
         ),
         (

@@ -108,7 +108,7 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
     "8_reproduction": [
         (
             "verdict-tests",
-            ('if direction == "lower": direction, low, high = "higher", -high, -low', ""),
+            ('if direction == "lower":', "if False:"),
             "contradicted, not supported",
         ),
         ("tests-tests", "one side of the coin", "one-sided"),

@@ -4549,6 +4549,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                    'treekit/figures/claims.py'),
                                         'treekit.figures.claims.ClaimVerdict': ( '16_figures/claims.html#claimverdict',
                                                                                  'treekit/figures/claims.py'),
+                                        'treekit.figures.claims.ClaimVerdict.misstated': ( '16_figures/claims.html#claimverdict.misstated',
+                                                                                           'treekit/figures/claims.py'),
                                         'treekit.figures.claims._amount': ('16_figures/claims.html#_amount', 'treekit/figures/claims.py'),
                                         'treekit.figures.claims._asked': ('16_figures/claims.html#_asked', 'treekit/figures/claims.py'),
                                         'treekit.figures.claims._claim': ('16_figures/claims.html#_claim', 'treekit/figures/claims.py'),
