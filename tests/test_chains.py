@@ -163,30 +163,6 @@ def test_calls_and_their_longest_chain():
     assert [n.data["needs"] for n in steps(pair)] == [[], []] and pair.trace.nodes[1].data["references"] == [[], []]
 
 
-def test_a_context_is_widened_until_it_suffices():
-    never = lambda documents: False
-    for limit, judged, sizes in [(0, 0, 1), (1, 1, 3), (2, 2, 5), (3, 3, 7)]:
-        method = ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN)
-        p, context = asked(method, Scripted('["What is Grey Harbour?"]', never))
-        assert (len(context.llm.inputs("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
-    p, context = asked(
-        ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1, **OWN),
-        Scripted('["What is Grey Harbour?"]', lambda documents: any("Ida Roth" in d for d in documents)),
-    )
-    assert [len(g["documents"]) for g in context.llm.inputs("chainrag.suffices")] == [1, 3] and steps(p)[0].data[
-        "expansions"
-    ] == 1
-    assert context.embedder.questions == 1  # searched and widened with one vector
-    p, context = asked(
-        ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0, **OWN),
-        Scripted('["What is Grey Harbour?"]', never),
-    )
-    # Ada Lund's page is joined with none
-    assert len(sentences(p)[0]) < 8 and steps(p)[0].notes == [
-        "the context doesn't suffice, and nothing is joined with it"
-    ]
-
-
 @pytest.mark.parametrize(
     "reply,path",
     [

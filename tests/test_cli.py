@@ -275,9 +275,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
 
 @pytest.mark.long
 def test_estimate_counts_prices_and_spends_nothing(clone):
-    code, out, err = inside(
-        "estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone
-    )
+    code, out, err = inside("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--json", cwd=clone)
     assert code == 0, err
     made = json.loads(out)
     assert (

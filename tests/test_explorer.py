@@ -1,6 +1,6 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
 
-import http.client, json, random, re, socket, subprocess, sys, threading
+import json, random, re, socket, subprocess, sys
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -252,18 +252,6 @@ def test_a_run_can_be_watched_and_stopped(done):
     assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []
 
 
-@pytest.mark.parametrize("address", ["http://[/", "http://[::x]/api/runs", "/api/%zz", "*"])
-@pytest.mark.parametrize("verb", ["GET", "POST"])
-def test_a_malformed_address_gets_a_reply(verb, address, capsys):
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        port = served.port
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            head = f"{verb} {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\n\r\n"
-            client.sendall(head.encode())
-            assert re.match(rb"HTTP/1\.\d 4\d\d ", client.recv(100))
-    assert "Traceback" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "heads, body, codes",
     [
@@ -292,16 +280,3 @@ def test_an_ambiguous_or_endless_request_gets_one_refusal(heads, body, codes):
             while part := client.recv(9999):
                 said += part
     assert re.findall(r"^HTTP/1.1 (\d+)", said.decode(), re.M) == codes, said
-
-
-def test_open_connections_take_no_threads():
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        before = threading.active_count()
-        dribbling = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
-        for client in dribbling:
-            client.sendall(b"GET / HT")
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
-        connection.request("GET", "/")
-        assert connection.getresponse().status == 200 and threading.active_count() - before <= 1
-        for client in dribbling:
-            client.close()

@@ -234,7 +234,7 @@ def test_all_stages_train(chain):
     assert {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_takes_questions_apart(chain):
     pairs, folder, preset, logs = chain
     chat = TrainedNavigator(logs["after PPO"]["after PPO"]["folder"], "tiny")

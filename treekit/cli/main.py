@@ -540,21 +540,17 @@ def _show_claims(verdicts, as_json):
     if as_json:
         return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     click.echo(
-        f"{'claim':<12}{'statement':<55}{'published':<17}{'reproduced':<24}{'direction':<27}{'size':<16}{'n':>5}  {'p':<8}q"
+        f"{'claim':<16}{'comparison':<66}{'published':<17}{'reproduced':<24}{'direction':<16}{'size':<16}{'n':>5}  {'p':<8}q"
     )
     for r in rows:
         told, found = (
             shorten(r[k].partition(";")[0], width, placeholder="…")
             for k, width in (("published", 16), ("reproduced", 23))
         )
-        statement = shorten(r["statement"], 54, placeholder=" …")
+        what = shorten(r["comparison"] or r["statement"], 65, placeholder=" …")
         click.echo(
-            f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  "
+            f"{r['claim']:<16}{what:<66}{told:<17}{found:<24}{r['direction']:<16}{r['size']:<16}{r['n']:>5}  "
             f"{r['p']:<8}{r['q']}"
-        )
-    if any(v.agree for v in verdicts):
-        click.echo(
-            "\nWhere a claim has several comparisons, the number here is the one that decides: if all are needed, the weakest."
         )
 
 
@@ -562,25 +558,17 @@ def _show_claims(verdicts, as_json):
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
 @profile_options
-@click.option(
-    "--sample",
-    type=click.IntRange(1),
-    default=60,
-    show_default=True,
-    metavar="N",
-    help="Questions per dataset to count on, at most.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_json):
-    """Calls, tokens and money that a reproduction would take, before anything is spent.
+def estimate(what, profile, n, data, budget, model, endpoint, sets, as_json):
+    """Calls, tokens, money and hours that a reproduction would take, before anything is spent.
 
     \b
       treekit estimate treerare/table1 --profile openai --n 500
       treekit estimate treerare/table3 --profile openai --data real
 
-    Each artefact's own notebook runs over its own questions and passages; a few questions are run, with the offline model. Replies are
-    assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
-    uses as many questions as in a run.
+    Each artefact's own notebook runs over its own questions and passages; a few questions are answered by a client that counts and sends
+    nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Hours
+    need earlier calls of the model in the profile's store. Without --n each artefact uses as many questions as in a run.
     """
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     p = profile_of(profile, given, wanted)
@@ -588,7 +576,7 @@ def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_j
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.artefacts.estimate import estimate_all, estimate_lines, over_budget
 
-    found = estimate_all(what, p, given, wanted, sample)
+    found = estimate_all(what, p, given, wanted)
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = (
         None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
@@ -596,13 +584,11 @@ def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_j
     facts = dict(
         profile=profile,
         model=p.model,
-        sample=sample,
         price=priced,
         budget=p.budget,
         over_budget=warning,
         longest_prompt=found.longest,
-        measured_replies=round(found.measured, 3),
-        rows=found.rows(),
+        rows=found.rows,
         total=found.total(),
     )
     click.echo(
