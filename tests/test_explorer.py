@@ -242,23 +242,6 @@ def test_a_run_can_be_watched_and_stopped(done):
     assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []
 
 
-QUESTIONS = ("treerare_tree", "toq_levels", "arise_risk", "searchr_path", "rdr2_refusals", "compare", "ablation")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS]
-)
-def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path):
-    "Headless, as a reader runs them, each on its own few questions; what they show is a page."
-    import nbformat
-    from commands import run_notebook
-
-    nb = nbformat.read(ROOT / "nbs" / "explore" / f"{name}.ipynb", 4)
-    run_notebook(nb, tmp_path)
-    assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
-
-
 @pytest.mark.parametrize(
     "heads, body, codes",
     [

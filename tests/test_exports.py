@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import explorer_store
-import nbformat
 import pytest
-from commands import run_notebook
 
 from treekit.config import load_profile
 from treekit.core.prompts import Completion
@@ -136,13 +134,3 @@ def test_the_command(tmp_path, monkeypatch, treekit_):
     (tmp_path / "file").write_text("")
     code, said = treekit_("export", "--out", tmp_path / "file" / "x")
     assert code in (1, 2) and "Traceback" not in said
-
-
-@pytest.mark.long
-def test_twelve_questions_in_sql_have_the_kits_own_answers():
-    "The notebook asserts each of them."
-    pytest.importorskip("duckdb")
-    nb = nbformat.read(ROOT / "nbs" / "explore" / "sql.ipynb", 4)
-    source = "\n".join(c.source for c in nb.cells)
-    assert sum(f"\n## {i}. " in f"\n{source}" for i in range(1, 13)) == 12
-    run_notebook(nb, ROOT / "nbs" / "explore")
