@@ -121,10 +121,10 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
             f"endpoint={server.url}",
             "--set",
             "retriever=dense",
-            "--data",
-            mine,
-            "--n",
-            "4",
+            "--set",
+            f"data={mine}",
+            "--set",
+            "n=4",
         )
         code, out, err = inside("reproduce", *words, cwd=clone)
         assert code == 0, out + err

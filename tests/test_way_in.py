@@ -108,7 +108,7 @@ def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, w
             what(path)
         else:
             path.write_text(json.dumps(what) + "\n")
-    questions = rows("--data", str(tmp_path))["questions"]
+    questions = rows("--set", f"data={tmp_path}")["questions"]
     assert questions["works"] is works and found in questions["found"], questions
     code, out = treekit("ask", "Who?", "--data", str(tmp_path))
     assert works or "musique" in files or code == 2 and found in out and "Error" not in out, out
