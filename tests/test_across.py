@@ -68,7 +68,7 @@ def test_an_empty_cell_has_its_reason():
     assert "every row on ELI5, since only the word overlap" in said
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
     cells = against_best(quality_cells(results, rows))
     assert {c["dataset"] for c in cells} == {*(COLUMN_NAMES[d] for d in SETS if d != "eli5"), "multi-hop mean", MEAN}

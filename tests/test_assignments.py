@@ -263,8 +263,8 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
     "8_reproduction": [
         (
             "lower is higher",
-            'if direction == "lower": direction, low, high = "higher", -high, -low',
-            "pass",
+            'if direction == "lower":',
+            "if False:",
             {"verdict-tests": 2, "compare-tests": 2.25},
         ),
         (
@@ -320,7 +320,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
 }
 
 
-QUICK = ("1", "5", "7")  # CI grades these; all eight take minutes
+QUICK = ("1", "7")  # CI grades these; all eight take minutes
 
 
 @pytest.fixture(

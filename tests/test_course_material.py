@@ -14,7 +14,7 @@ from treekit.utils.scaffold import laid_files, teachers_only
 
 FOLDER = sources_folder()
 ASSIGNMENTS = [p.stem for p in sorted(FOLDER.glob("[0-9]*.ipynb"))]
-QUICK = ("1", "5")
+QUICK = ("1",)
 
 TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, or (in the solution, instead), what the message has to say)
     "1_retrieval": [
@@ -108,7 +108,7 @@ TOLD = {  # assignment -> (exercise, the mistake: as test_assignments calls it, 
     "8_reproduction": [
         (
             "verdict-tests",
-            ('if direction == "lower": direction, low, high = "higher", -high, -low', ""),
+            ('if direction == "lower":', "if False:"),
             "contradicted, not supported",
         ),
         ("tests-tests", "one side of the coin", "one-sided"),

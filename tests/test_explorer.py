@@ -122,16 +122,6 @@ def test_another_parse(done):
     assert "hang below itself" in circle.row.error
 
 
-def test_a_fork_of_a_fork(done):
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    last = opened.rows[0].trace.answer.calls[-1]
-    first = fork(opened, 0, Edits(replies=((last, "FINAL: one"),)))
-    second = fork(first.run, 0, Edits(replies=((last, "FINAL: two"),)))
-    assert (first.row.answer, second.row.answer) == ("one", "two")
-    assert second.run.kept.head["about"]["parent"] == [first.run.name, 0]
-
-
 def test_two_runs_side_by_side(done):
     "Flips, partners, and the node at which a fork and its parent part."
     store, runs = done
@@ -250,23 +240,6 @@ def test_a_run_can_be_watched_and_stopped(done):
         run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=watch)
     made = run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=seen.append)
     assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []
-
-
-QUESTIONS = ("treerare_tree", "toq_levels", "arise_risk", "searchr_path", "rdr2_refusals", "compare", "ablation")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS]
-)
-def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path):
-    "Headless, as a reader runs them, each on its own few questions; what they show is a page."
-    import nbformat
-    from commands import run_notebook
-
-    nb = nbformat.read(ROOT / "nbs" / "explore" / f"{name}.ipynb", 4)
-    run_notebook(nb, tmp_path)
-    assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import ast, doctest, json, re, subprocess, sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from commands import run_notebook
 
 import treekit
 from treekit.config import UsageError
@@ -65,6 +67,27 @@ def imported(notebook):
             yield from (a.name for a in node.names if a.name.split(".")[0] == "treekit")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "treekit":
             yield node.module
+
+
+EXPLORE = sorted((ROOT / "nbs" / "explore").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("notebook", EXPLORE, ids=lambda path: path.stem)
+def test_an_exploration_imports_from_treekit_alone(notebook):
+    assert set(imported(notebook)) == {"treekit"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", EXPLORE, ids=lambda path: path.stem)
+def test_an_exploration_runs_from_top_to_bottom(notebook, tmp_path):
+    "As a reader runs it, on fewer questions."
+    nb = nbformat.read(notebook, 4)
+    for cell in nb.cells:
+        cell.source = re.sub(r"\bn=\d+", "n=4", cell.source).replace('"hotpotqa", 50,', '"hotpotqa", 2,')
+        cell.source = cell.source.replace('"komultihop", 200, 100,', '"komultihop", 2, 2,')
+    run_notebook(nb, tmp_path)
+    shown = json.dumps([c.get("outputs") for c in nb.cells])
+    assert "treekit explorer" in shown or ".explore(" not in "".join(c.source for c in nb.cells)
 
 
 # --- three lines each

@@ -18,7 +18,9 @@ from ..config import Profile, UsageError, choose, load_profile, profile_names
 from ..core.method import configure, settings
 from ..core.types import Passage, Question
 from ..experiments import resources
+from ..experiments.tables import few_shot_examples
 from ..papers import registry
+from ..papers.plugin import resolve
 from ..retrieval.factory import retriever_for
 
 
@@ -104,14 +106,17 @@ def _changes(method):
     return ", ".join(f"{k}={v}" for k, v in settings(method).items() if v != usual[k])
 
 
-def _named(given, data):
+def _named(given, profile, asked):
     "Name in the tables, and the method."
     if isinstance(given, str) and names_pipeline(given):
         given = load_pipeline(given)
     if isinstance(given, PipelineMethod):
         return given.name, given
     if isinstance(given, str):
-        return registry.find(given).printed, resources.method_with_examples(given, data)[0]
+        entry = registry.find(given)
+        shown = asked and callable(resolve(entry.reference))
+        made = registry.method(given, few_shot_examples(profile, asked)) if shown else None
+        return entry.printed, made or resources.method_with_examples(given, profile.data)[0]
     if is_dataclass(given) and not isinstance(given, type):
         return ", ".join(filter(None, [type(given).__name__, _changes(given)])), given
     if isinstance(given, type):
@@ -122,14 +127,15 @@ def _named(given, data):
 
 def methods_of(
     given: Any,  # a name, a method, a function, or where one is ("mine.py:answer"); a list of them; or a dictionary with names for the tables
-    data: str,  # source of the questions, and of few-shot examples
+    profile: Profile,
+    asked: dict = {},  # data set -> its questions: few-shot rows show solved ones of the same data sets
 ) -> dict[str, Any]:  # name in the tables -> method
     "Methods of a run. `UsageError` for an unknown name, and for two methods of one name."
     if isinstance(given, dict):
-        return {name: _named(one, data)[1] for name, one in given.items()}
+        return {name: _named(one, profile, asked)[1] for name, one in given.items()}
     found = {}
     for one in given if isinstance(given, (list, tuple)) else [given]:
-        name, made = _named(one, data)
+        name, made = _named(one, profile, asked)
         if name in found:
             raise UsageError(f"two methods are named {name!r}: give a dictionary {{name: method}}")
         found[name] = made

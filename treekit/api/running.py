@@ -107,6 +107,12 @@ class Run:
         "Name of the saved run, for `treekit explore NAME`."
         return self.opened.name
 
+    @property
+    def model(self) -> str:
+        "Model that replied."
+        profile = self.opened.kept.profile
+        return profile.model if profile.offline else self.results.answered
+
     def __len__(self):
         return len(self.opened.rows)
 
@@ -235,7 +241,7 @@ class Run:
         n = sum(map(len, saved.questions.values()))
         return (
             f"{len(rows)} answers of {', '.join(saved.head['methods'])} to {n} question{'s' * (n != 1)} ({sets}), "
-            f"{failed} failed, model {self.results.answered}"
+            f"{failed} failed, model {self.model}"
         )
 
     def _repr_html_(self):
@@ -310,7 +316,7 @@ def run(
     """
     asked, data, seed, corpus = _by_dataset(questions, corpus)
     profile = profile_of(model, data or "synthetic", seed, settings)
-    found = methods_of(methods, profile.data)
+    found = methods_of(methods, profile, asked)
     return _run(found, asked, profile, corpus, {})
 
 
@@ -341,7 +347,7 @@ def ask(
     profile = profile_of(base, settings.get("data", base.data), base.seed, settings)
     dataset = own_dataset(profile, question) if corpus is None else "ask"
     known = Question("ask", "ask", question) if corpus is not None else own_question(question, dataset, profile)
-    return _run(methods_of(method, profile.data), {dataset: [known]}, profile, corpus, {})
+    return _run(methods_of(method, profile), {dataset: [known]}, profile, corpus, {})
 
 
 def explore(

@@ -11,7 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from .loading import methods_of
+from .loading import methods_of, model as model_named
 from .running import Run, frame, run
 from ..config import Profile, UsageError
 from ..core.method import configure
@@ -88,7 +88,7 @@ class Study:
                 xlabel=self.field,
                 ylabel="mean score",
                 ylim=(-0.02, 1.02),
-                title=f"{self.method}, n = {self.points[0].n}, {self.model}",
+                title=f"{self.method}\nn = {self.points[0].n}, model {self.model}",
             )
         return ax
 
@@ -132,7 +132,7 @@ def ablate(
     if not values:
         raise UsageError(f"a sweep of {field} needs its values")
     others = {k: v for k, v in fields.items() if k != field}
-    [(name, base)] = methods_of(method, "synthetic").items()
+    [(name, base)] = methods_of(method, model_named()).items()
     first = run({name: configure(base, **others | {field: values[0]})}, questions, model, corpus, **settings)
     points = sweep_field(first.opened, name, field, values)
-    return Study(name, field, points, first.results.answered)
+    return Study(name, field, points, first.model)

@@ -249,6 +249,12 @@ class ClaimVerdict:
     reason: str = ""  # reason if it wasn't tested; what ran under a row's name
     contrast: tuple = field(default=(), compare=False, repr=False)  # identity of the tested contrast
 
+    @property
+    def misstated(self) -> bool:
+        "Whether the stated amount doesn't follow from the published cells."
+        stated, found = self.claim.amount, self.recomputed
+        return stated is not None and found is not None and abs(found - stated) > 0.006 * max(abs(stated), 0.1)
+
 
 # %% ../../nbs/16_figures/03_claims.ipynb #494bdf3f
 def _amount(claim, left, right):
@@ -326,7 +332,8 @@ def _in_run(claim, cells, model, known, real_only):
     wanted = {claim.group, claim.right_group or claim.group}
     if claim.right_group and not wanted <= set(ran):
         return told | size | dict(reason=f"needs {claim.group} and {claim.right_group}; ran: {', '.join(ran)}")
-    groups = [claim.group] if claim.group in ran else [g for g in ran if _is_own(g, model)]
+    own = [g for g in ran if _is_own(g, model) or not (model or claim.group)]  # a table may name no model
+    groups = [claim.group] if claim.group in ran else own
     pairs = [_pair(claim, cells, g, "value") for g in groups]
     left, right = next((pair for pair in pairs if all(pair)), (None, None))
     if left is None:

@@ -68,8 +68,11 @@ def _interval(low, high):
 def _published_text(v):
     "Published difference and stated amount, with the recomputed amount if it differs."
     c, stated = v.claim, _short(v.claim.amount, v.claim.unit)
-    off = stated and v.recomputed is not None and abs(v.recomputed - c.amount) > 0.006 * max(abs(c.amount), 0.1)
-    told = f"states {stated}" + (f"; its cells give {_short(v.recomputed, c.unit)}" if off else "") if stated else ""
+    told = (
+        f"states {stated}" + (f"; its cells give {_short(v.recomputed, c.unit)}" if v.misstated else "")
+        if stated
+        else ""
+    )
     return "; ".join(
         filter(None, [_short(v.printed), v.in_print if v.in_print.startswith("contradicted") else "", told])
     )
