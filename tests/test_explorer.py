@@ -122,16 +122,6 @@ def test_another_parse(done):
     assert "hang below itself" in circle.row.error
 
 
-def test_a_fork_of_a_fork(done):
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    last = opened.rows[0].trace.answer.calls[-1]
-    first = fork(opened, 0, Edits(replies=((last, "FINAL: one"),)))
-    second = fork(first.run, 0, Edits(replies=((last, "FINAL: two"),)))
-    assert (first.row.answer, second.row.answer) == ("one", "two")
-    assert second.run.kept.head["about"]["parent"] == [first.run.name, 0]
-
-
 def test_two_runs_side_by_side(done):
     "Flips, partners, and the node at which a fork and its parent part."
     store, runs = done

@@ -128,28 +128,6 @@ def test_a_question_is_solved_from_the_leaves_to_the_root():
     assert prediction.trace.answer.text == "Tarn" and questions[2].data["depends_on"] == [1]
 
 
-def test_the_explorer_draws_questions_answers_links_and_confidences():
-    from treekit.explorer.trees import outline
-
-    drawn = outline(answered()[0].trace)
-    rows = list(zip(drawn["depth"], drawn["kind"], drawn["text"], drawn["mark"]))
-    assert rows[0] == (0, "question", WHOLE, "child-aggregating p 0.82") and (2, "open-book", "Lio Vant") == rows[6][:3]
-    assert [r[1] for r in rows] == [
-        "question",
-        "closed-book",
-        "open-book",
-        "child-aggregating",
-        "question 1",
-        "closed-book",
-        "open-book",
-        "question 2",
-        "closed-book",
-        "open-book",
-        "answer",
-    ]
-    assert drawn["links"] == [[4, 7]]  # the second question waits for the first one's answer
-
-
 # --- on the synthetic wiki
 @pytest.fixture(scope="module")
 def store():

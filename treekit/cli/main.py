@@ -14,7 +14,7 @@ import click
 
 from .. import __version__
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
-from .options import profile_of, profile_options
+from .options import PROFILE, SETS, profile_of, profile_options
 from treekit.config import (
     UsageError,
     api_key_envs,
@@ -610,10 +610,11 @@ def cassette():
 @cassette.command()
 @click.argument("file")
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
-@profile_options
+@PROFILE
+@SETS
 @click.option("--out", metavar="DIR", help="Where tables and figures go.  [default: as reproduce]")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_json):
+def replay(file, what, profile, sets, out, as_json):
     """Run artefacts from the cassette FILE: no key, no network, the same bytes in the tables.
 
     \b
@@ -625,7 +626,7 @@ def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_
 
     if not Path(file).is_file():
         absent("cassette", file)
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), n=None, data=None, budget=None)
     from treekit.artefacts.reproduce import reproduce_all
 
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
@@ -638,22 +639,15 @@ def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_
 # %% ../../nbs/25_cli/09_main.ipynb #94829be6
 @main.command()
 @click.argument("paper", required=False, default="")
-@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="What should work.")
-@click.option(
-    "--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]"
-)
-@click.option("--model", metavar="NAME", help="The model, as the endpoint knows it.")
-@click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline.")
-@click.option(
-    "--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting of the run; may be repeated."
-)
+@PROFILE
+@SETS
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def doctor(paper, profile, data, model, endpoint, sets, as_json):
+def doctor(paper, profile, sets, as_json):
     """What works, what doesn't, and what to do about it, before a cent is spent. PAPER: what that one needs, too.
 
     \b
       treekit doctor
-      treekit doctor --profile local --model qwen3:8b --data real
+      treekit doctor --profile local --set model=qwen3:8b --set data=real
       treekit doctor arise --profile vllm      log-probabilities, too
       treekit doctor rdr2 --profile openai     documents and judges, too
 
@@ -663,7 +657,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
 
     if paper:
         choose("paper", paper, requirements())
-    given, others = settled(profile, assigned(sets), model, endpoint, data=data)
+    given, others = settled(profile, assigned(sets), data=None)
     p = profile_of(profile, given, others)
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper, others)]
     if as_json:
