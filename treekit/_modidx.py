@@ -2231,7 +2231,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                     'treekit.cli.corpus.index_command': ('25_cli/corpus.html#index_command', 'treekit/cli/corpus.py'),
                                     'treekit.cli.corpus.trees_command': ('25_cli/corpus.html#trees_command', 'treekit/cli/corpus.py')},
             'treekit.cli.course': { 'treekit.cli.course._chosen': ('25_cli/course.html#_chosen', 'treekit/cli/course.py'),
-                                    'treekit.cli.course._common': ('25_cli/course.html#_common', 'treekit/cli/course.py'),
                                     'treekit.cli.course._course': ('25_cli/course.html#_course', 'treekit/cli/course.py'),
                                     'treekit.cli.course._notes': ('25_cli/course.html#_notes', 'treekit/cli/course.py'),
                                     'treekit.cli.course._number': ('25_cli/course.html#_number', 'treekit/cli/course.py'),
