@@ -35,11 +35,11 @@ sbom: $(READY)
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
 NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
-# four test processes on two cores: many a test waits for a server, a clock or a process of its own. The notebooks run beside them, and
+# three test processes on two cores: many a test waits for a server, a clock or a process of its own. The notebooks run beside them, and
 # what they say comes last.
 define BOTH
 	@$(NBTEST) --n-workers 1 --flags '$(1)' >$(VENV)/.notebooks 2>&1 & \
-	$(PYTEST) -n 4 -m '$(2)'; tests=$$?; \
+	$(PYTEST) -n 3 -m '$(2)'; tests=$$?; \
 	wait $$!; notebooks=$$?; \
 	echo "the notebooks' own checks (nbdev-test):"; cat $(VENV)/.notebooks; exit $$((tests + notebooks))
 endef

@@ -739,9 +739,7 @@ def table_html(t):
 
     t = apart(t)
     for make in (frame_of, compared):
-        same_page(
-            to_html(make(t), t[9], t[10], claims=(t[11],)), to_html(make(tame(t)), "word", "word", claims=("word",))
-        )
+        same_page(to_html(make(t), t[9], t[10]), to_html(make(tame(t)), "word", "word"))
 
 
 FORMATTED = ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
@@ -761,10 +759,10 @@ def table_markdown(t):
         ]
 
     for make in (frame_of, compared):
-        own = kinds(to_markdown(make(t), t[9], t[10], claims=(t[11],)))
+        own = kinds(to_markdown(make(t), t[9], t[10]))
         if odd := [k for k in own if k in FORMATTED]:
             raise GetsThrough(f"{odd[0]} in Markdown")
-        other = kinds(to_markdown(make(tame(t)), "word", "word", claims=("word",)))
+        other = kinds(to_markdown(make(tame(t)), "word", "word"))
         own, other = ([k for k in ks if k != "text"] for ks in (own, other))
         if own != other:
             raise GetsThrough("another Markdown element")

@@ -14,10 +14,10 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SETTINGS = {  # name -> environment; numpy's OpenBLAS has its own choice of instructions
     "as pinned": PINNED_INSTRUCTIONS | dict.fromkeys(THREADS, "1"),
     "no pins, two threads": dict.fromkeys(THREADS, "2"),
-    "SSE, compatible": dict(
+    "SSE, compatible, two threads": dict(
         ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41", OPENBLAS_CORETYPE="Nehalem"
     )
-    | dict.fromkeys(THREADS, "1"),
+    | dict.fromkeys(THREADS, "2"),
 }
 NAMES = {name for setting in SETTINGS.values() for name in setting}
 TESTS = "vector_cache encoders what_comes_with_the_kit bundled ppo".split()

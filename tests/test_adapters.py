@@ -266,19 +266,6 @@ def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
     assert code == 1 and "4 × " not in said and "questions failed:" in said
 
 
-@pytest.mark.slow
-def test_compare_writes_an_executed_notebook(treekit_, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, MINE)
-    code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "3", "--notebook", "--out", "out")
-    text = (tmp_path / "out" / "comparison.ipynb").read_text(encoding="utf-8")
-    book = json.loads(text)
-    assert (
-        code == 0 and "comparison.ipynb" in said and str(tmp_path) not in text and "papermill" not in book["metadata"]
-    )
-    assert "mine.py:answer" in "".join(book["cells"][2]["source"]) and "first wrong node" in text
-
-
 @pytest.mark.parametrize(
     "words, line",
     [

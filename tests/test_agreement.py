@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError
-from treekit.core.types import Passage, Question
+from treekit.core.types import Question
 from treekit.core.method import Trace, Usage
-from treekit.analysis.annotation_ui import VotingPage
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
@@ -16,14 +15,13 @@ from treekit.scoring.statistics import fleiss_kappa
 from treekit.analysis.human_eval import (
     ERRORS,
     PANEL,
-    PEOPLE,
     VOTE_FIELDS,
     Panel,
     agreement_rows,
     correlation_rows,
     kappa_of,
 )
-from treekit.analysis.human_eval import panel, read_votes, save_votes, simulate, write_vote
+from treekit.analysis.human_eval import panel, read_votes, save_votes, simulate
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
@@ -231,96 +229,4 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
 # --- the page
 
 
-def test_the_page_for_votes(tmp_path):
-    rows = [
-        row(f"q{i}", a, m)
-        for i in range(4)
-        for m, a in (
-            ("Direct Generation", f"{i}: 부산"),
-            ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"),
-        )
-    ] + [row("q9", "", error="timeout")]
-    page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
-    assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
-    page.press("1")
-    assert "name first" in page.said.value and not (tmp_path / "v.csv").exists()
-    page.name.value = "ada"
-    for i, key in enumerate("12x.,12212"):
-        page.keys.value = key
-    assert "no key" not in page.said.value and page.keys.value == ""
-    for at in range(8):
-        page.at = at
-        page.show()
-        assert (
-            not any(
-                bad in page.page.value
-                for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")
-            )
-            and "항구 &lt;b&gt;도시" in page.page.value
-        )
-    assert (
-        page.bar.value == 7
-        and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
-        and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
-    )
-    page.at = 7
-    page.buttons["valid"].click()
-    assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
-    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [
-        r.question.id for r in page.rows
-    ]
-    assert page.agreement() == []
-    bo = VotingPage(rows, tmp_path / "v.csv", "bo")
-    for _ in range(8):
-        bo.buttons["not valid"].click()
-    assert {c["metric"] for c in bo.agreement()} == {"PA", "PE", "Fleiss' Kappa"}
-
-
 # --- from raters' files to the table
-
-
-@pytest.mark.slow
-def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypatch):
-    "Four questions: the page's way to its responses, three people's files, Table 6 and Figure 2; then a response that isn't the one rated."
-    from treekit.papers.toq import method as toq
-    from commands import warmly
-    from treekit.artefacts.reproduce import reproduce_all
-    from treekit.config import load_profile
-
-    warmly(monkeypatch)
-    from treekit.experiments.tables import sample_questions
-    from treekit.experiments.run import run
-
-    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    P = load_profile("offline", n=4)
-    rows = run(
-        {"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]},
-        sample_questions(P, ("komultihop",)),
-        P,
-        progress=False,
-    ).rows
-    for k, who in enumerate(("ada", "bo", "cy")):
-        for i, r in enumerate(rows):
-            write_vote(tmp_path / f"{who}.csv", who, r, (i + k) % 3 > 0)
-    files = ",".join(str(tmp_path / f"{who}.csv") for who in ("ada", "bo", "cy"))
-    tasks, folder = reproduce_all(
-        ("toq/table6", "toq/figure2"), n=4, out=str(tmp_path / "out"), sets=dict(annotations=files, simulation="off")
-    )
-    assert [(t.code, t.error) for t in tasks] == [(0, "")] * 2
-    with open(folder / "toq" / "table6.csv", encoding="utf-8", newline="") as f:
-        made = {(r["method"], r["metric"]): r for r in csv.DictReader(f) if r["reproduced"]}
-    wanted = agreement_rows(panel(read_votes(files, rows), rows))
-    assert {k: float(r["reproduced"]) for k, r in made.items()} == {
-        (w["method"], w["metric"]): round(w["value"], 3) for w in wanted
-    }
-    assert all(r["dataset"] == PEOPLE and "3 annotators" in r["reason"] for r in made.values()) and not list(
-        (folder / "toq").glob("*simulated*")
-    )
-    text = (tmp_path / "bo.csv").read_text()
-    (tmp_path / "bo.csv").write_text(text.replace(rows[2].answer, "다른 응답입니다."))
-    tasks, _ = reproduce_all(
-        ("toq/table6",), n=4, out=str(tmp_path / "out2"), sets=dict(annotations=files, simulation="off")
-    )
-    assert (
-        tasks[0].code == 2 and "bo.csv, line" in tasks[0].error and "has changed since bo voted on it" in tasks[0].error
-    )

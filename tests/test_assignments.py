@@ -262,9 +262,9 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
     ],
     "8_reproduction": [
         (
-            "less is more",
-            'if direction == "less": direction, low, high = "more", -high, -low',
-            "pass",
+            "lower is higher",
+            'if direction == "lower":',
+            "if False:",
             {"verdict-tests": 2, "compare-tests": 2.25},
         ),
         (
@@ -320,7 +320,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
 }
 
 
-QUICK = ("1", "5", "7")  # CI grades these; all eight take minutes
+QUICK = ("1", "7")  # CI grades these; all eight take minutes
 
 
 @pytest.fixture(

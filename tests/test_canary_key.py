@@ -129,10 +129,10 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
     profile = (
         "--profile",
         "local",
-        "--model",
-        "m",
-        "--endpoint",
-        f"http://127.0.0.1:{server.server_address[1]}/v1",
+        "--set",
+        "model=m",
+        "--set",
+        f"endpoint=http://127.0.0.1:{server.server_address[1]}/v1",
         "--set",
         "api_key_env=CANARY_KEY",
         "--set",
@@ -140,7 +140,7 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
         "--set",
         "qa_judge=offline",
     )
-    mine, kit = (*profile, "--data", "q"), (*profile, "--data", "synthetic", "--n", "1")
+    mine, kit = (*profile, "--set", "data=q"), (*profile, "--set", "data=synthetic", "--set", "n=1")
     said, env = [], dict(TREEKIT_HOME=str(tmp_path / "home"), CANARY_KEY=KEY)
 
     def go(*words, code=(0,)):
@@ -150,7 +150,7 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
 
     try:
         go("doctor", *mine, code=(0, 2))
-        go("doctor", "--json", *mine[:3], "absent", *mine[4:], code=(0, 2))
+        go("doctor", "--json", *mine[:3], "model=absent", *mine[4:], code=(0, 2))
         go("ask", "Who directed Velmora?", "--method", "zero-shot", *mine)
         go("compare", "zero-shot", "--n", "2", "--notebook", "--out", "compared", *mine, code=(0, 1))
         go("reproduce", "toq/table2", "--out", "tables", *kit, code=(0, 1))

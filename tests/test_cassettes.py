@@ -8,18 +8,12 @@ import pytest
 from commands import inside
 from openai_server import Server
 from test_cli import BODY, clone, notebook, small_clone  # noqa: F401 (a fixture)
-from treekit.config import UsageError, use_options
+from treekit.config import UsageError
 from treekit.store import cassette_archive
-from treekit.utils.sqlite_cache import shipped_rows
 from treekit.store.run_store import Store
 from treekit.store.cassette_archive import STORE_FILE, open_archive, write_archive
 from treekit.experiments.cassettes import about_cassette, unpack_cassette
-from treekit.retrieval.vector_cache import VECTOR_FILE
-from treekit.syntax.parser import StanzaParser
 
-PARAMETERS = (
-    'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
-)
 SEARCHING = (
     BODY
     + """
@@ -90,73 +84,6 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
         assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
     first = (home / "figures/local/treerare/table1.csv").read_bytes()
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
-
-
-@pytest.mark.slow
-def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_path, monkeypatch):  # noqa: F811
-    "The folder is gone where it is replayed, and nothing is parsed or embedded, also on another processor."
-    notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, SEARCHING)
-    (clone / "data" / "parser").symlink_to(Path(__file__).resolve().parents[1] / "data" / "parser")
-    mine, things = tmp_path / "films", ["Loom", "Plough", "Kite", "Organ", "Engine", "Bell"]
-    mine.mkdir()
-
-    def written(name, rows):
-        (mine / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
-
-    def asked(i, t, verb):
-        return dict(id=f"{verb}{i}", dataset="hotpotqa", question=f"Who {verb} {t}?", answers=[f"Ada {t}"])
-
-    written("hotpotqa.dev.jsonl", [asked(i, t, "directed") for i, t in enumerate(things)])
-    written("hotpotqa_trainset.jsonl", [asked(i, t, "saw") for i, t in enumerate(things * 9)])
-    written(
-        "hotpotqa_corpus.jsonl",
-        [dict(id=f"p{i}", title=t, text=f"{t} was directed by Ada {t}.") for i, t in enumerate(things)],
-    )
-    tape, made = tmp_path / "films.cassette", clone / "figures/local-films-n4-retriever=dense/treerare"
-    with Server(latency=0) as server:
-        words = (
-            "--profile",
-            "local",
-            "--set",
-            f"endpoint={server.url}",
-            "--set",
-            "retriever=dense",
-            "--data",
-            mine,
-            "--n",
-            "4",
-        )
-        code, out, err = inside("reproduce", *words, cwd=clone)
-        assert code == 0, out + err
-        code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=clone)
-        assert code == 0, out + err
-    first = {name: (made / name).read_bytes() for name in ("table1.csv", "table1_seen.csv")}
-    for gone in (clone / ".treekit", clone / "figures", mine):
-        shutil.rmtree(gone)
-    code, out, err = inside(
-        "cassette",
-        "replay",
-        tape,
-        cwd=clone,
-        ATEN_CPU_CAPABILITY="default",
-        MKL_CBWR="COMPATIBLE",
-        DNNL_MAX_CPU_ISA="SSE41",
-    )
-    assert code == 0 and {name: (made / name).read_bytes() for name in first} == first, out + err
-    with sqlite3.connect(clone / ".treekit/embeddings" / VECTOR_FILE) as db:
-        rows = {key for (key,) in db.execute("SELECT key FROM vectors")}
-    assert not rows - {key for key, _ in shipped_rows("vectors")}  # nothing was embedded
-    with open_archive(tape) as held:
-        kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
-    assert [len(kept[f"data/hotpotqa{end}.jsonl"]) for end in (".dev", "_trainset", "_corpus")] == [4, 16, 6]
-    assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
-    monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(StanzaParser, "parse_uncached", None)  # nothing is parsed
-    with use_options(**unpack_cassette(tape)[1]):
-        assert all(
-            p.sentences
-            for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]])
-        )
 
 
 def archive(path, **files):

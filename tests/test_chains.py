@@ -163,30 +163,6 @@ def test_calls_and_their_longest_chain():
     assert [n.data["needs"] for n in steps(pair)] == [[], []] and pair.trace.nodes[1].data["references"] == [[], []]
 
 
-def test_a_context_is_widened_until_it_suffices():
-    never = lambda documents: False
-    for limit, judged, sizes in [(0, 0, 1), (1, 1, 3), (2, 2, 5), (3, 3, 7)]:
-        method = ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN)
-        p, context = asked(method, Scripted('["What is Grey Harbour?"]', never))
-        assert (len(context.llm.inputs("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
-    p, context = asked(
-        ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1, **OWN),
-        Scripted('["What is Grey Harbour?"]', lambda documents: any("Ida Roth" in d for d in documents)),
-    )
-    assert [len(g["documents"]) for g in context.llm.inputs("chainrag.suffices")] == [1, 3] and steps(p)[0].data[
-        "expansions"
-    ] == 1
-    assert context.embedder.questions == 1  # searched and widened with one vector
-    p, context = asked(
-        ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0, **OWN),
-        Scripted('["What is Grey Harbour?"]', never),
-    )
-    # Ada Lund's page is joined with none
-    assert len(sentences(p)[0]) < 8 and steps(p)[0].notes == [
-        "the context doesn't suffice, and nothing is joined with it"
-    ]
-
-
 @pytest.mark.parametrize(
     "reply,path",
     [
@@ -291,24 +267,6 @@ def test_the_rounds_of_the_public_code(monkeypatch):
 
 
 # the cache
-
-
-def test_the_cache_saves_the_work_and_changes_nothing():
-    by, parser = FakeEmbedder("words"), PairsOfCapitals()
-
-    def ask(method):
-        return asked(method, embedder=by, corpus=corpus(annotator=parser))[0]
-
-    first = ask(ChainRAG(**OWN))
-    work = by.counted, parser.counted
-    assert work == (8, 4)
-    for i in (1, 2, 3):
-        again, poor = ask(ChainRAG(**OWN)), ask(ChainRAG(cache=False, **OWN))
-        assert sentences(again) == sentences(first) == sentences(poor) and again.answer == poor.answer
-        assert (by.counted, parser.counted) == tuple((i + 1) * w for w in work)  # all of it is the poor one's
-    assert poor.trace.roots[0].data["graph"] == dict(sentences=8, parsed=4, embedded=8)
-    assert first.trace.roots[0].data["graph"] == dict(sentences=8, parsed=0, embedded=0)
-    assert poor.usage == again.usage  # calls are the same: the cache saves none
 
 
 def test_a_runs_questions_share_one_graph():

@@ -61,6 +61,7 @@ def look_at(c, cheats, grades):
 
 
 @needs_wall
+@pytest.mark.long
 def test_a_small_class_with_cheats(tmp_path):
     c, cheats, grades, _ = graded_class(tmp_path, FAST, 1)
     look_at(c, cheats, grades)

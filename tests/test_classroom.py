@@ -37,6 +37,7 @@ def graded(c, **more):
 
 
 @needs_wall
+@pytest.mark.long
 def test_the_solution_has_full_marks_and_the_release_none(class_of_two):
     c = class_of_two
     hand_in(c, "ada", **RIGHT)
@@ -75,6 +76,7 @@ def test_everybody_has_another_world_and_another_key(tmp_path):
         ("def tally(letters):\n    return tally", 0, "TypeError"),
     ],
 )
+@pytest.mark.long
 def test_what_goes_wrong_has_a_grade_and_a_reason(class_of_two, body, earned, why):
     hand_in(class_of_two, "ada", **RIGHT | dict(tally=body))
     [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)

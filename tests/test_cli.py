@@ -275,9 +275,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
 
 @pytest.mark.long
 def test_estimate_counts_prices_and_spends_nothing(clone):
-    code, out, err = inside(
-        "estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone
-    )
+    code, out, err = inside("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--json", cwd=clone)
     assert code == 0, err
     made = json.loads(out)
     assert (
@@ -292,7 +290,7 @@ def test_estimate_counts_prices_and_spends_nothing(clone):
 @pytest.mark.long
 def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
     with Server(latency=0) as server:
-        words = ("--profile", "local", "--endpoint", server.url)
+        words = ("--profile", "local", "--set", f"endpoint={server.url}")
         assert inside("reproduce", *words, cwd=clone)[0] == 0
     cassette = tmp_path / "run.cassette"
     assert inside("cassette", "pack", cassette, "--profile", "local", cwd=clone)[0] == 0
@@ -301,7 +299,7 @@ def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
     code, out, err = inside("cassette", "replay", cassette, "treerare/table1", *words, cwd=clone)
     assert code == 0 and (clone / "figures/local/treerare/table1.csv").read_bytes() == first, out + err
     assert not (clone / ".treekit/store").exists()
-    code, out, err = inside("cassette", "replay", cassette, *words, "--n", "9", cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, *words, "--set", "n=9", cwd=clone)
     assert code == 2 and "cassette has no reply" in out, out + err
 
 

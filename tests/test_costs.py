@@ -7,7 +7,7 @@ import pytest
 
 from fakes import FakeChat
 from treekit.config import load_profile, root
-from treekit.experiments.costs import billed_as, bills, cost_table, dollars, prompt_bill
+from treekit.experiments.costs import billed_as, bills, cost_table, dollars
 from treekit.experiments.planning import open_store
 from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
@@ -66,21 +66,20 @@ def test_tokens_of_samples_do_not_depend_on_what_is_stored(tmp_path, earlier):
             results = run(
                 {"Samples": Samples(tuple(parts))}, asked, load_profile("offline"), store=store, chat=OneCall()
             )
-            return results.rows[0].usage, prompt_bill(results.rows, store)
+            return results.rows[0].usage
 
         if earlier:
             made(earlier)
-        usage, bill = made([(0, 3), (3, 2)])
-    assert (usage.calls, usage.tokens_in, usage.tokens_out) == (5, 200, 50) and bill["separate_in"] == 500
+        usage = made([(0, 3), (3, 2)])
+    assert (usage.calls, usage.tokens_in, usage.tokens_out) == (5, 200, 50)
 
 
 def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
     from treekit.llm.prices import BudgetGuard
     from treekit.core.prompts import Request
 
-    dear, bill = Price(3.0, 0.3, 15.0, cache_write=3.75), dict(tokens_in=2000, cached_in=500, tokens_out=0)
-    assert dollars(bill, dear) == pytest.approx(0.006)
-    assert dollars(bill, dear, "cached_in") == pytest.approx((500 * 0.3 + 1500 * 3.75) / 1e6)
+    dear = Price(3.0, 0.3, 15.0, cache_write=3.75)
+    assert dollars(dict(tokens_in=2000, tokens_out=0), dear) == pytest.approx(0.006)
     request = Request((dict(role="user", content="x" * 984),), max_tokens=1)
     assert BudgetGuard(1.0, dear).max_cost(request, {}) == pytest.approx((1000 * 3.75 + 15) / 1e6)
 
@@ -117,29 +116,21 @@ QUESTIONS = [Question(str(i), "d", f"Which tea is number {i}?", ("green",)) for 
 
 def test_bill_is_the_call_logs():
     store = Store()
-    [bill] = bills(answered(QUESTIONS, store, n=3, twice=True), store)
+    [bill] = bills(answered(QUESTIONS, store, n=3, twice=True))
     [logged] = store.usage(("method", "dataset"))
     assert (
         {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")}
         == {k: logged[k] for k in ("calls", "tokens_in", "tokens_out")}
         == dict(calls=24, tokens_in=24000, tokens_out=168)
     )
-    assert logged["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
-    assert bill["separate_in"] == 3 * bill["tokens_in"] and bill["cached_in"] == 8 * 256
-
-
-def test_a_repeated_run_has_the_same_bill():
-    store = Store()
-    assert bills(answered(QUESTIONS, store), store) == bills(answered(QUESTIONS, store), store)
-
-
-def test_calls_that_the_store_lacks_are_left_out():
-    assert prompt_bill(answered(QUESTIONS, Store()).rows, Store()) == dict(cached_in=0, separate_in=0)
+    price = load_prices()["gpt-4o-mini"]  # the log knows what the provider had cached
+    saved = 8 * 256 * (price.input - price.cached_input) / 1e6
+    assert logged["cost_original"] == pytest.approx(dollars(bill, price) - saved)
 
 
 def test_cost_per_question_and_per_correct_answer():
     store, price = Store(), Price(0.1, 0.05, 0.4)
-    [row] = cost_table(answered(QUESTIONS, store), price, dict(d="EM"), store, per=500)
+    [row] = cost_table(answered(QUESTIONS, store), price, dict(d="EM"), per=500)
     each = (3000 * 0.1 + 7 * 0.4) / 1e6
     assert row["dollars per 500"] == pytest.approx(500 * each) and row["cents per question"] == pytest.approx(
         100 * each
@@ -186,13 +177,13 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     methods = {"zero-shot": baselines.RetrieveAndRead(), "no tree": TreeRare(tree="none")}
     results = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     store = open_store(P)
-    for bill in bills(results, store):
+    for bill in bills(results):
         [logged] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
         assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (
             logged["calls"],
             logged["tokens_in"],
             logged["tokens_out"],
-        ) and bill["separate_in"] == bill["tokens_in"]
+        )
     store.close()
     again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
-    assert bills(again, open_store(P)) == bills(results, open_store(P))  # answered from the store: the same bill
+    assert bills(again) == bills(results)  # answered from the store: the same bill

@@ -131,7 +131,6 @@ def test_of_a_duplicated_cell_the_last_copy_counts_and_both_are_told(classroom):
 HUGE = {
     "one long list": lambda nb: nb["cells"][2].update(source="x = [" + "1," * 4_000_000 + "]") or json.dumps(nb),
     "deep JSON": lambda nb: "[" * 9_000_000,
-    "many small objects": lambda nb: '{"nbformat": 4, "cells": [' + "{}," * 6_000_000 + "{}]}",
 }
 
 

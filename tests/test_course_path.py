@@ -174,24 +174,3 @@ def test_the_sample_course_from_init_to_export(tmp_path):
         and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
     )
     assert run("status", A, at=folder).count("graded") == 2
-
-
-@needs_wall
-@pytest.mark.long
-def test_check_names_what_is_wrong(tmp_path):
-    c = create_course(tmp_path / "course")
-    c.folder.chmod(0o755)
-    (c.folder / "settings.toml").write_text("[due]\n1_word_count = 2026-12-04T23:59:00+01:00\n")
-    source = json.loads(c.source(A).read_text())
-    for cell in source["cells"]:
-        cell["source"] = "".join(cell["source"]).replace(
-            "    return table", "    import time\n    time.sleep(2)\n    return table"
-        )
-    c.source(A).write_text(json.dumps(source))
-    from treekit.classroom.course_check import course_checks
-    from treekit.classroom.sandbox import Limits
-
-    found = {x.what: x for x in course_checks(c, [A], WALL, Limits(call=0.5))}
-    assert "chmod 700" in found["permissions"].detail and "[due] 1_word_count" in found["settings.toml"].detail
-    assert "the solution loses points: counts-tests" in found[A].detail
-    assert not any(found[w].ok for w in ("permissions", "settings.toml", A))

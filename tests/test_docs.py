@@ -76,9 +76,12 @@ def test_commands_in_the_prose_exist():
 
 
 def test_settings_in_the_prose_exist():
-    "Every `--set NAME=` of the prose is a setting or a field of a method."
+    "Every `--set NAME=` of the prose is a setting, a field of a method or a parameter of an artefact's notebook."
+    from treekit.artefacts.reproduce import _parameters
+
     of_methods = {f.name for c in classes() if hasattr(c, "__dataclass_fields__") for f in fields(c)}
-    known = {f.name for f in fields(Profile)} | of_methods | {"NAME", "FIELD"}
+    notebooks = sorted((ROOT / "nbs" / "reproduce").glob("*/*.ipynb"))
+    known = {f.name for f in fields(Profile)}.union(of_methods, ["NAME", "FIELD"], *map(_parameters, notebooks))
     used = {name for page in PROSE for name in re.findall(r"--set \"?(\w+)=", page.read_text(encoding="utf-8"))}
     assert used - known == set()
 

@@ -40,7 +40,7 @@ rows = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(("structure", "cont
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(hard, rows)
 def test_from_tree_to_text_and_back(title, rows):
     tree = build_tree(title, rows, "d")

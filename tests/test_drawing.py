@@ -5,7 +5,6 @@ from collections import namedtuple
 
 import pytest
 
-from treekit.config import UsageError
 from treekit.core.trace_render import show_tree, tree_html
 from treekit.figures.trees import draw_beside, draw_overview, draw_tree
 from treekit.syntax.entities import SentenceTree
@@ -152,14 +151,6 @@ def test_models_words_are_data():
     assert not re.search(r"<(script|img|i|u|b)\b", page) and page.count("<details") == page.count("</details>") == 1
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text) and "note" in text
     draw_tree(trace).canvas.draw()  # a '$' starts no formula
-
-
-def test_a_trace_without_a_tree():
-    trace = Trace()
-    trace.add("answer", "Ada Vant", queries=["Who?"], hits=[])
-    draw_tree(trace).canvas.draw()
-    with pytest.raises(UsageError, match="no tree"):
-        draw_overview(trace)
 
 
 def parsed(seed=0, n=12, depth=None):

@@ -107,7 +107,7 @@ def test_the_matrix(made):
     assert len(json.loads(as_json(list(made.values())))) == len(SOME)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_questions_of_a_folder_are_compared_with_the_published_ones(tmp_path, monkeypatch):
     "All that a real run scores, by their texts, though a dry run asks two; a folder of the published ones differs in nothing."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from treekit.config import load_profile
-from treekit.utils.instruction_set import instruction_set, processor_label
+from treekit.utils.instruction_set import instruction_set
 from treekit.utils.model_files import MINILM
 from treekit.core.types import Passage
-from treekit.retrieval.factory import retriever_for
 from treekit.retrieval.dense import Dense, Embedder
 
 PAGES = [Passage(str(i), f"Harbour {i}", " ".join(["A lighthouse by the sea."] * (1 + i * i))) for i in range(9)]
@@ -25,15 +23,6 @@ def test_without_an_engine_nothing_has_another_name():
         True,
     )
     assert Dense(PAGES).fingerprint.startswith(f"dense({MINILM}; {instruction_set()}):")
-
-
-def test_an_engine_is_part_of_every_key():
-    plain, other = Embedder(), Embedder("@openvino")
-    assert other.model == MINILM and other.identity == f"{plain.identity} by openvino"
-    assert Embedder("BAAI/bge-small-en@openvino").prefix == Embedder("BAAI/bge-small-en").prefix
-    made = retriever_for(load_profile("offline", retriever="dense:@openvino"), PAGES)
-    assert made.fingerprint.startswith(f"dense({MINILM} by openvino; {processor_label()}):")
-    assert made.fingerprint != Dense(PAGES).fingerprint
 
 
 @pytest.mark.long

@@ -1,6 +1,5 @@
 "Outcomes and their causes: judgements by hand and by a judge, attribution on the trace, and how often it names a seeded fault."
 
-import json
 from pathlib import Path
 
 import pytest
@@ -130,20 +129,6 @@ def test_everything_wrong_in_an_annotation_file_is_named_at_once(tmp_path):
         "ada has not judged 2 of 3: q2 (ours, musique); q3",
     ):
         assert piece in str(e.value), piece
-
-
-@pytest.mark.slow
-def test_the_raters_notebook_runs_from_top_to_bottom(tmp_path):
-    import nbformat
-    from commands import run_notebook
-
-    nb = nbformat.read(ROOT / "nbs" / "explore" / "annotate.ipynb", 4)
-    for cell in nb.cells:
-        cell.source = cell.source.replace('"hotpotqa", 50,', '"hotpotqa", 2,').replace(
-            '"labels.csv"', repr(str(tmp_path / "labels.csv"))
-        )
-    run_notebook(nb, tmp_path)
-    assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "labels.csv").exists()
 
 
 # --- by a judge

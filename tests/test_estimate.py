@@ -1,6 +1,6 @@
 "What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
 
-import asyncio, csv, json, os, subprocess, sys, tempfile
+import asyncio, json, os, subprocess, sys, tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,17 +11,14 @@ from treekit.cli.main import main
 from commands import warmly
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from sample_questions import folder_of
-from treekit.config import RunOptions, UsageError, load_profile
-from treekit.core.prompts import Completion, Prompt, ScoringUnsupported
-from treekit.core.method import Prediction, Trace
+from treekit.config import RunOptions, load_profile
+from treekit.core.prompts import Prompt, ScoringUnsupported
+from treekit.core.method import Prediction
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.artefacts.estimate import before_paying, counted, estimate_all
-from treekit.experiments.costs import reply_lengths
-from treekit.experiments.cost_sampling import SubstituteClient, noted_calls, spread_out, substitute_for
-from treekit.experiments.prompts import known_prompts
-from treekit.experiments.resources import chat_for
+from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
+from treekit.experiments.counting import CountingClient
 from treekit.experiments.run import run
 from treekit.artefacts.reproduce import reproduce_all
 
@@ -118,7 +115,9 @@ def questions(n):
 
 def sampled(profile, asked, tmp_path, most=6):
     passages = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
-    options = RunOptions(store_file=tmp_path / "sample.sqlite", progress=False, sample_dir=tmp_path, sample_size=most)
+    options = RunOptions(
+        store_file=tmp_path / "counts.sqlite", progress=False, count_dir=tmp_path, count_questions=most
+    )
     results = run({"graph": Indexing()}, {"demo": asked}, profile, corpora={"demo": passages}, options=options)
     return results, [("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")]
 
@@ -127,7 +126,7 @@ def test_what_is_made_of_the_passages_is_not_scaled_with_the_questions(tmp_path)
     profile = load_profile("openai", data="synthetic", retriever="bm25s")
     results, notes = sampled(profile, questions(300), tmp_path)
     total = counted(notes, profile).total()
-    assert total["calls"] == 303 and total["calls_low"] == total["calls_high"] == 303
+    assert total["calls"] == 303 and total["answered"] == 0
     assert (
         len(results.rows) == 300 and len({r.question.id for r in results.rows}) == 300
     )  # the rest of a notebook finds all it looks for
@@ -142,12 +141,12 @@ def test_what_the_store_has_is_not_paid_again(tmp_path):
     assert 0 < half.total()["dollars"] < whole.total()["dollars"]
 
 
-def test_the_keys_of_a_sample_are_those_of_the_paid_run(tmp_path):
+def test_the_keys_of_an_estimate_are_those_of_the_paid_run(tmp_path):
     "So a prediction that was paid for is found again."
     profile = load_profile("openai", data="synthetic", retriever="bm25s")
     _, notes = sampled(profile, questions(4), tmp_path)
 
-    class Paid(SubstituteClient):
+    class Paid(CountingClient):
         async def complete(self, request):
             return [type(c)("Lio Vant", 5, 5) for c in await super().complete(request)]
 
@@ -158,32 +157,21 @@ def test_the_keys_of_a_sample_are_those_of_the_paid_run(tmp_path):
     assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
 
 
-def test_replies_are_as_long_as_recorded_ones_and_prompts_grow_with_what_they_carry():
-    call = dict(key="1", model="gpt-4o-mini", prompt="react.act", most=1024, tokens_in=1000, tokens_out=10, carried={})
-    later = call | dict(key="2", carried={"react.act": 10})
-    sample = dict(calls=2, tokens_in=2000, tokens_out=20, asked=[call, later], error="")
-    cell = dict(method="ReAct", dataset="d", n=1, predictions=["k"], places=[0], sample=[sample], index={}, indices=0)
-    real, offline = (
-        counted([("a/b", dict(cells=[cell]))], load_profile(name)).total() for name in ("openai", "offline")
-    )
-    mean = reply_lengths(["react.act"])["react.act"].mean
-    assert real["tokens_out"] == 2 * mean and real["tokens_in"] == 2000 + mean - 10
-    assert (offline["tokens_in"], offline["tokens_out"]) == (2000, 20)
-    assert (
-        real["tokens_out_low"] < real["tokens_out"] < real["tokens_out_high"]
-        and real["dollars"] < real["dollars_at_most"]
-    )
+def test_a_batch_is_half_the_price(tmp_path):
+    found = []
+    for batch in ("false", "true"):
+        (tmp_path / batch).mkdir()
+        profile = load_profile("openai", data="synthetic", retriever="bm25s", batch=batch)
+        found.append(counted(sampled(profile, questions(20), tmp_path / batch)[1], profile).total())
+    assert found[1]["dollars"] == pytest.approx(found[0]["dollars"] / 2, abs=2e-4) and found[0]["dollars"] > 0
 
 
-def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
-    rows = list(csv.DictReader(open(Path(__file__).parents[1] / "data/reply_lengths.csv", encoding="utf-8")))
-    for r in rows:
-        assert reply_lengths(known_prompts()) and "@" in r["source"] and int(r["replies"]) > 0, r["kind"]
-        assert float(r["low"]) < float(r["mean"]) < float(r["high"])
-    assert len(reply_lengths(known_prompts())) > 30
-    (bad := tmp_path / "bad.csv").write_text("kind,prompts,mean,low,high\nx,*,many,1,2\n")
-    with pytest.raises(UsageError, match="bad.csv, line 2"):
-        reply_lengths(["a"], bad)
+def test_hours_are_said_at_the_pace_of_the_stored_calls(tmp_path):
+    profile = load_profile("openai", data="synthetic", retriever="bm25s")
+    _, notes = sampled(profile, questions(20), tmp_path)
+    found = counted(notes, profile, pace=36.0)
+    assert found.total()["hours"] == 0.23 and "about 0.2 hours" in "\n".join(estimate_lines(found))
+    assert counted(notes, profile).total()["hours"] is None
 
 
 @pytest.mark.parametrize(
@@ -191,7 +179,7 @@ def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
 )
 def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
     chat, request = (
-        SubstituteClient("m", endpoint, dict(temperature=0.0, max_tokens=64)),
+        CountingClient("m", endpoint, dict(temperature=0.0, max_tokens=64)),
         ASK(question="Who?", documents=[Passage("1", "a", "b")]),
     )
     if scores:
@@ -199,19 +187,6 @@ def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
     else:
         with pytest.raises(ScoringUnsupported):
             asyncio.run(chat.score(request, "a b"))
-
-
-def test_the_stand_in_needs_no_key(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert substitute_for(load_profile("openai")).model == "gpt-4o-mini"
-
-
-@pytest.mark.parametrize("n", [1, 2, 7, 200])
-def test_every_question_is_asked_in_the_end_and_each_beginning_is_spread_out(n):
-    asked, ranked = spread_out(questions(n))
-    assert sorted(asked) == list(range(n))
-    ranks = sorted(ranked.index(i) for i in asked[:8])
-    assert max((b - a for a, b in zip(ranks, ranks[1:])), default=0) <= n / min(n, 8) * 2
 
 
 def within(name, n, most, data, sets, share=0.15):
@@ -241,37 +216,10 @@ def within(name, n, most, data, sets, share=0.15):
     return pairs
 
 
-def test_a_trained_models_reply_in_a_prompt_is_no_substitutes():
-    "Its length is that of the run; the reply of a substitute is counted under the name of the prompt that it answered."
-    path, reply = "1. Who directed the film Velmora?", "The film was directed by Lio Vant."
-
-    class Calls:
-        def calls(self, keys):
-            return dict(
-                a=Completion(path, model="navigator (tiny)"),
-                b=Completion(reply, model="m|answer|64"),
-                c=Completion("Tarn", model="m|final|32"),
-            )
-
-        def requests(self, keys):
-            prompts = dict(a="Plan.", b=f"Plan:\n{path}", c=f"Plan:\n{path}\n{reply}")
-            return {k: (k, [dict(role="user", content=text)]) for k, text in prompts.items()}
-
-    trace = Trace()
-    trace.add("answer", "").calls.extend("abc")
-    rows = {row["key"]: row for row in noted_calls(trace, Calls(), "m")}
-    assert rows["b"]["carried"] == {} and set(rows["c"]["carried"]) == {"answer"} and rows["a"]["prompt"] == ""
-
-
 @pytest.mark.slow
 def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
-    "The sample asks the model of the run: what differs is which twelve of the forty questions it asks (5.7 % as measured)."
+    "The model of the run answers: what differs is which of the forty questions it is asked."
     within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=0.1)
-
-
-def test_an_offline_profiles_substitute_is_its_own_model():
-    for profile in (load_profile("offline"), load_profile("offline", model="extractive")):
-        assert type(substitute_for(profile).inner) is type(chat_for(profile))
 
 
 @pytest.mark.slow
@@ -295,7 +243,7 @@ print(embedder()(["a text"]).shape, "torch" in sys.modules)
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_no_weights_of_the_hub_are_loaded(tmp_path):
     "Their names stay in the keys; the bundled encoder is itself; no mock's vector is kept on disk."
     env = os.environ | dict(TREEKIT_HOME=str(tmp_path), HF_HUB_OFFLINE="1")
@@ -304,23 +252,3 @@ def test_no_weights_of_the_hub_are_loaded(tmp_path):
     )
     assert done.stdout.splitlines() == ["1 some/ranker True False", "(1, 384) True"], done.stdout + done.stderr
     assert not any(b"Otto" in f.read_bytes() or "encoder" in f.name for f in tmp_path.rglob("*") if f.is_file())
-
-
-@pytest.mark.slow
-def test_an_artefact_whose_encoders_are_not_here_is_estimated(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    (tmp_path / "home").mkdir()
-    made = estimated(
-        "treerare/table4",
-        "--profile",
-        "openai",
-        "--data",
-        "synthetic",
-        "--n",
-        "5",
-        "--sample",
-        "3",
-        cwd=tmp_path / "home",
-    )
-    assert made["total"]["calls"] == sum(r["n"] for r in made["rows"]) == 50 and made["total"]["dollars"] > 0

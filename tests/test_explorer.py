@@ -1,6 +1,6 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
 
-import http.client, json, random, re, socket, subprocess, sys, threading
+import json, random, re, socket, subprocess, sys
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -120,16 +120,6 @@ def test_another_parse(done):
     assert not made.row.error and [n.text for n in made.row.trace.nodes] != [n.text for n in opened.rows[0].trace.nodes]
     circle = fork(opened, 0, Edits(heads=((asked, 0, 1, 2), (asked, 0, 2, 1))))
     assert "hang below itself" in circle.row.error
-
-
-def test_a_fork_of_a_fork(done):
-    store, runs = done
-    opened = open_run(store, runs["treerare"])
-    last = opened.rows[0].trace.answer.calls[-1]
-    first = fork(opened, 0, Edits(replies=((last, "FINAL: one"),)))
-    second = fork(first.run, 0, Edits(replies=((last, "FINAL: two"),)))
-    assert (first.row.answer, second.row.answer) == ("one", "two")
-    assert second.run.kept.head["about"]["parent"] == [first.run.name, 0]
 
 
 def test_two_runs_side_by_side(done):
@@ -252,35 +242,6 @@ def test_a_run_can_be_watched_and_stopped(done):
     assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []
 
 
-QUESTIONS = ("treerare_tree", "toq_levels", "arise_risk", "searchr_path", "rdr2_refusals", "compare", "ablation")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS]
-)
-def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path):
-    "Headless, as a reader runs them, each on its own few questions; what they show is a page."
-    import nbformat
-    from commands import run_notebook
-
-    nb = nbformat.read(ROOT / "nbs" / "explore" / f"{name}.ipynb", 4)
-    run_notebook(nb, tmp_path)
-    assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
-
-
-@pytest.mark.parametrize("address", ["http://[/", "http://[::x]/api/runs", "/api/%zz", "*"])
-@pytest.mark.parametrize("verb", ["GET", "POST"])
-def test_a_malformed_address_gets_a_reply(verb, address, capsys):
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        port = served.port
-        with socket.create_connection(("127.0.0.1", port)) as client:
-            head = f"{verb} {address} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Treekit-Token: {served.token}\r\n\r\n"
-            client.sendall(head.encode())
-            assert re.match(rb"HTTP/1\.\d 4\d\d ", client.recv(100))
-    assert "Traceback" not in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "heads, body, codes",
     [
@@ -309,16 +270,3 @@ def test_an_ambiguous_or_endless_request_gets_one_refusal(heads, body, codes):
             while part := client.recv(9999):
                 said += part
     assert re.findall(r"^HTTP/1.1 (\d+)", said.decode(), re.M) == codes, said
-
-
-def test_open_connections_take_no_threads():
-    with ServedExplorer(ExplorerAPI(Store())) as served:
-        before = threading.active_count()
-        dribbling = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
-        for client in dribbling:
-            client.sendall(b"GET / HT")
-        connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
-        connection.request("GET", "/")
-        assert connection.getresponse().status == 200 and threading.active_count() - before <= 1
-        for client in dribbling:
-            client.close()

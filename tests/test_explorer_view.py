@@ -129,25 +129,6 @@ def test_full_text_search_finds_prompts_and_opens_their_node(page):
     until(page, "explorer.at === 3 && explorer.el.dataset.pane === 'node' && explorer.tree.selected === 0")
 
 
-def test_run_table_sorts_filters_and_opens(page, two):
-    "Score and cost per run; sorted by score, the better run is first; a row opens its run."
-    _, first, second, _ = two
-    press_named(page, "All runs…")
-    body = "document.querySelector('.tkx-runs tbody')"
-    until(page, f"{body}.rows.length === 2 && !{body}.innerText.includes('…')")
-    press_named(page, "score")
-    cells = page.locator(".tkx-runs tbody tr").all_inner_texts()
-    assert (
-        "1.00" in cells[0]
-        and "0.75" in cells[1]
-        and page.locator("th[aria-sort=ascending]").inner_text().startswith("score")
-    )
-    page.get_by_label("Filter runs").fill("other films")
-    assert page.locator(".tkx-runs tbody tr").count() == 1
-    page.locator(".tkx-runs tbody tr").first.click()
-    until(page, f"explorer.run.name === '{second}' && explorer.el.dataset.pane === 'questions'")
-
-
 def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monkeypatch):  # noqa: F811
     "In the store, in the list's filter, in a CSV that no spreadsheet executes, and by the command."
     from click.testing import CliRunner

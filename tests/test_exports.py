@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import explorer_store
-import nbformat
 import pytest
-from commands import run_notebook
 
 from treekit.config import load_profile
 from treekit.core.prompts import Completion
@@ -136,34 +134,3 @@ def test_the_command(tmp_path, monkeypatch, treekit_):
     (tmp_path / "file").write_text("")
     code, said = treekit_("export", "--out", tmp_path / "file" / "x")
     assert code in (1, 2) and "Traceback" not in said
-
-
-def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypatch):
-    "Not for a newer run of the same methods, which another table was made from."
-    from treekit.config import work_dir
-    from treekit.exports.selecting import runs_behind
-    from treekit.artefacts.build_cache import write_record
-
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    store, kept = Store(), []
-    for n in (1, 2):
-        qs = [Question(f"q{i}", "films", "Who?", ("Ada",)) for i in range(n)]
-        rows = [Row("M", "films", q, "Ada", "", Usage(), f"{n}-{q.id}") for q in qs]
-        kept.append(
-            save_run(
-                store, {"M": qs[0]}, {"films": qs}, load_profile("offline"), rows, about=dict(artefact="toq/table2")
-            )
-        )
-    assert runs_behind(store, "toq/table2", "mine") == [kept[1]]
-    write_record(work_dir("runs", "mine") / "toq/table2.json", code=0, runs=[kept[0]])
-    assert runs_behind(store, "toq/table2", "mine") == [kept[0]] and runs_behind(store, "toq", "mine") == [kept[0]]
-
-
-@pytest.mark.long
-def test_twelve_questions_in_sql_have_the_kits_own_answers():
-    "The notebook asserts each of them."
-    pytest.importorskip("duckdb")
-    nb = nbformat.read(ROOT / "nbs" / "explore" / "sql.ipynb", 4)
-    source = "\n".join(c.source for c in nb.cells)
-    assert sum(f"\n## {i}. " in f"\n{source}" for i in range(1, 13)) == 12
-    run_notebook(nb, ROOT / "nbs" / "explore")

@@ -263,26 +263,3 @@ def test_a_cell_in_which_many_questions_failed_says_nothing():
     "500 failed questions would reproduce a printed zero."
     assert one_cell(failures=15)[0] == "reproduced"
     assert one_cell(failures=16)[:2] == ("not comparable", "16 of 500 questions failed")
-
-
-def test_rdr2_is_read_by_the_model_that_answers():
-    "ALCE's whole files; sampling for ChatGPT, greedy decoding and length control for the Llama readers (Sec. 4.3)."
-
-    def differing(model, dataset="asqa", **others):
-        facts = facts_as_said("rdr2", "table5", dataset, "RDR2 (Ours)", model=model, **others)
-        return [
-            d.partition(", published: ")[0]
-            for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))
-        ]
-
-    assert differing("gpt-4o") == differing("Llama-3.1-8B-Instruct") == []
-    assert differing("gpt-4o", temperature=0.0) == ["temperature=0.0"]
-    llama = differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False")
-    assert llama == ["temperature=0.2", "length_control=False"]
-    assert (
-        differing("gpt-4o", n=5) == ["n=5"]
-        and differing("gpt-4o", n=948) == []
-        and differing("gpt-4o", "eli5", n=948) == ["n=948"]
-    )
-    llama = profile_settings("rdr2", "table5", "Llama-3.1-8B-Instruct")
-    assert (llama["n"], llama["temperature"], llama["length_control"]) == ("1000", "0", "true")

@@ -121,10 +121,10 @@ def test_a_row_of_failures_says_so_in_the_table():
     assert "(failed)" not in pages(ours | dict(failures=0, reason=""), zero, few | dict(failures=0, reason=""))[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_path):  # noqa: F811
     server.script(faults=[dict(kind="400", match="film number [35]\\?", times=999, message="odd request")])
-    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--n", "12")
+    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--set", "n=12")
     mine = dict(cwd=clone, LAB_KEY="x")  # who replays or verifies needs no key
     code, out, err = inside("reproduce", "treerare/table1", *words, "--budget", "none", **mine)
     assert code == 1 and f"    2 × {REFUSED}" in out, out + err

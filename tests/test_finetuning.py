@@ -23,7 +23,6 @@ from treekit.papers.rdr2.training_data import (
     MAJORITIES,
     Gold,
     Sample,
-    curated,
     judged,
     percent,
     scores,
@@ -52,14 +51,6 @@ def llama(seed=0):
 
 
 # ---- one step through transformers and peft ----
-
-
-def test_a_step_of_all_weights_changes_all_of_them():
-    model = llama()
-    before = weights(model)
-    log = train(model, DATA[:8], Recipe("full", lr=1e-3, epochs=1))
-    assert len(log) == 1 and math.isfinite(log[0]["loss"])
-    assert not any(torch.equal(p, before[k]) for k, p in model.named_parameters())
 
 
 def test_a_step_of_lora_changes_the_adapters_alone():
@@ -240,39 +231,6 @@ def test_the_worlds_gold():
                     ].parent in e.ids("EXPAND")
         stranger = next(t for i, t in gold.trees.items() if i not in holders)
         assert gold.label(q, RST(stranger, stranger.content(stranger.headings[1]))).kind == "REFUSE"
-
-
-def test_curation_leaves_out_what_it_cannot_read():
-    import asyncio
-    from treekit.core.prompts import Completion
-
-    replies = iter(
-        [
-            '[{"id": 2, "tag": "answer", "explanation": "it says so"}, {"id": 4, "tag": "expand", "explanation": "names"}]',
-            "Cannot answer",
-            "I think so",
-            '[{"id": 5, "tag": "answer", "explanation": "hidden"}]',
-        ]
-    )
-
-    class Scripted:
-        model, endpoint, defaults = "scripted", "test", dict(temperature=0.0, max_tokens=100)
-
-        async def complete(self, request):
-            assert (
-                "2: A dam of 1883." in request.text
-                and "5: Moles" not in request.text
-                and request.text.count("When?") == 1
-            )
-            return [Completion(next(replies))]
-
-    from treekit.core.types import Question
-
-    found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
-    samples, left = asyncio.run(curated(found, Scripted()))
-    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(
-        failed=0, unread=1, misplaced=1
-    )
 
 
 def test_a_view_is_made_for_each_passage():

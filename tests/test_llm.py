@@ -188,7 +188,7 @@ def test_score(server):
 line = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=40)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(line, st.lists(line, max_size=6))
 def test_formats_read_anything(text, items):
     for format in (FINAL, QUESTIONS, TEXT):

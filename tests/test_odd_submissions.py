@@ -42,22 +42,16 @@ ODD = {  # name -> cells in front; a cell that isn't a text is put into the note
     "a lone surrogate in an error": ["raise ValueError('\\ud800')"],
     "a lone surrogate in a cell": ["x = '\ud800'"],
     "an id that is a lone surrogate": [dict(cell("raise ValueError", grade_id="x\ud800y", solution=True))],
-    "an error that cannot be printed": ["class E(Exception):\n    def __str__(self): raise RuntimeError\nraise E()"],
     "an error class that lies about its name": [
         "class M(type):\n    __name__ = property(lambda c: 1 / 0)\nclass E(Exception, metaclass=M): pass\nraise E"
     ],
     "a source that is a number": [dict(cell_type="code", source=7, metadata={})],
-    "a source that is nothing": [dict(cell_type="code", source=None, metadata={})],
     "a source that is nested": [dict(cell_type="code", source=[NESTED], metadata={})],
-    "an expression that is nested too deeply": ["-" * 60_000 + "1"],
     "brackets without an end": ["(" * 100_000],
-    "recursion": ["def f(): return f()\nf()"],
-    "a null byte": ["x = '\0'"],
     "not a number": ["def tally(x): return float('nan')\ndef twice(x): return float('inf')"],
     "binary on every pipe": [
         "import os\nfor fd in range(3, 30):\n    try: os.write(fd, bytes(range(256)) * 40)\n    except OSError: pass"
     ],
-    "an exit": ["import os\nos._exit(7)"],
 }
 
 

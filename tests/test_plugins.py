@@ -204,10 +204,8 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     assert "unchanged" not in treekit("reproduce", "lookstwice/table1", "--n", 4, "--out", "out")  # its code counts
 
     claims = json.loads(treekit("claims", "lookstwice", "--out", "out", "--json"))
-    assert [c["claim"] for c in claims] == ["lookstwice-01", "lookstwice-02", "lookstwice-03"]
-    assert all(
-        c["direction"] in ("supported", "contradicted", "inconclusive", "identical by construction") for c in claims
-    )
+    assert [c["claim"] for c in claims] == ["lookstwice-01.1", "lookstwice-01.2", "lookstwice-02", "lookstwice-03"]
+    assert [c["direction"] for c in claims] == [*["not run"] * 3, "not tested"]  # the simulated model is no evidence
     matrix = json.loads(treekit("reproduce", "--dry-run", "lookstwice/table1", "--profile", "openai", "--json"))
     assert "lookstwice/table1" in json.dumps(matrix) and "fails" not in json.dumps(matrix)
     assert "lookstwice/table1" in treekit(

@@ -1,7 +1,6 @@
 "ProbTree, a paper from outside: a package of its own, built with the public API, served by all commands like the kit's papers."
 
 import ast, asyncio, csv, json, os, shutil, subprocess, sys, zipfile
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,6 @@ import pytest
 from treekit.core.method import Context
 from treekit.core.prompts import Completion
 from treekit.core.types import Passage, Question
-from treekit.papers import plugin
 from treekit.retrieval.bm25 import BM25
 from treekit.store.run_store import Store
 
@@ -18,9 +16,7 @@ PACKAGE = ROOT / "examples" / "treekit-probtree"
 sys.path.insert(0, str(PACKAGE))
 
 from probtree.confidence import LOWEST, combined, mean_logprob  # noqa: E402
-from probtree.method import ABLATIONS, METHODS, ProbTree  # noqa: E402
-from probtree.paper import PAPER  # noqa: E402
-from probtree.prompts import PROMPTS  # noqa: E402
+from probtree.method import METHODS, ProbTree  # noqa: E402
 from probtree.tree import build_tree, fill, read_tree, slots  # noqa: E402
 
 PAGES = [
@@ -30,18 +26,6 @@ PAGES = [
 ]
 QUESTION = Question("q", "demo", "Where was the director of Velmora born?", ("Tarn",), hops=2)
 WHOLE = QUESTION.question
-
-
-@pytest.fixture
-def registered(monkeypatch):
-    "ProbTree among the papers of this process."
-    real = plugin.registered_papers
-    point = EntryPoint("probtree", "probtree.paper:PAPER", plugin.GROUP)
-    monkeypatch.setattr(plugin, "registered_papers", lambda: [*real(), point])
-    plugin._discovered.cache_clear()
-    yield
-    monkeypatch.undo()
-    plugin._discovered.cache_clear()
 
 
 class Scripted:
@@ -97,19 +81,6 @@ def test_it_uses_the_public_api_and_nothing_in_treekit_names_it():
     assert named == []
 
 
-def test_the_descriptor(registered):
-    from treekit.experiments.prompts import known_prompts
-    from treekit.papers.registry import find
-
-    assert plugin.discover()["probtree"] is PAPER and plugin.broken_references(PAPER) == []
-    assert all(PAPER.notebook(row["artefact"]).is_file() for row in PAPER.inventory())
-    names = [name for printed in PAPER.methods.values() for name in printed]
-    assert set(names) == METHODS.keys() | ABLATIONS.keys() and find("probtree").printed == "ProbTree"
-    known_prompts.cache_clear()
-    assert {p.name for p in PROMPTS} <= known_prompts().keys()
-    known_prompts.cache_clear()
-
-
 # --- trees
 def test_a_tree_is_read_with_its_lists_and_slots():
     text = 'Tree: {"A or B?": ["When did [A] die?", "When did B die?"], "When did [A] die?": ["Who is [A]?", "When did #1 die?"]}'
@@ -155,28 +126,6 @@ def test_a_question_is_solved_from_the_leaves_to_the_root():
     assert history == "#1 Who directed Velmora? → Lio Vant\n#2 Where was Lio Vant born? → Tarn"
     assert prediction.usage.calls == 8 and prediction.usage.critical_path == prediction.trace.critical_path == 4
     assert prediction.trace.answer.text == "Tarn" and questions[2].data["depends_on"] == [1]
-
-
-def test_the_explorer_draws_questions_answers_links_and_confidences():
-    from treekit.explorer.trees import outline
-
-    drawn = outline(answered()[0].trace)
-    rows = list(zip(drawn["depth"], drawn["kind"], drawn["text"], drawn["mark"]))
-    assert rows[0] == (0, "question", WHOLE, "child-aggregating p 0.82") and (2, "open-book", "Lio Vant") == rows[6][:3]
-    assert [r[1] for r in rows] == [
-        "question",
-        "closed-book",
-        "open-book",
-        "child-aggregating",
-        "question 1",
-        "closed-book",
-        "open-book",
-        "question 2",
-        "closed-book",
-        "open-book",
-        "answer",
-    ]
-    assert drawn["links"] == [[4, 7]]  # the second question waits for the first one's answer
 
 
 # --- on the synthetic wiki

@@ -117,15 +117,6 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     plt.close(fig)
 
 
-@pytest.mark.parametrize("draw", [draw_single_and_tree, draw_architecture])
-def test_a_trace_without_a_tree_says_so(draw):
-    failed = Trace()
-    failed.add("question", "누가 세웠나요?", level=1)
-    for trace in (Trace(), failed):
-        with pytest.raises(UsageError, match="no tree of questions"):
-            draw(trace)
-
-
 def test_what_was_asked_is_found():
     trace = grown(5, levels=2, children=4)
     root = question_of(trace)

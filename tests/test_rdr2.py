@@ -35,7 +35,6 @@ from treekit.papers.rdr2.router import (
 )
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.corpora.tree_store import build
 
 
 def hits(*passages):
@@ -261,7 +260,7 @@ def some_tree(draw, title="Page", id="page", prefix=""):
     return build_tree(title, rows, id)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_algorithm_1_lights_what_it_says(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -286,7 +285,7 @@ def test_algorithm_1_lights_what_it_says(seed):
 # --- a subtree that is too long
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -364,7 +363,7 @@ def one_after_another(tree, places, says, limit):
     return sorted(answers), opened, asked
 
 
-@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 80))])
+@pytest.mark.parametrize("seed", range(12))
 def test_at_once_is_as_one_after_another(seed):
     "Same answers, same expansions, same number of calls as the queue, whatever comes first; and the same trace in each run."
     draw = random.Random(seed)
@@ -518,7 +517,7 @@ def test_endless_expansion_ends(output, limit, reading):
         assert counts(p).get("limit", 0) + counts(p).get("open", 0) + counts(p).get("seen", 0) >= 1
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_any_text_is_read_or_refused(seed):
     "Whatever a model writes: behaviours, a refusal or a collapse, never another error."
     draw = random.Random(seed)
@@ -558,7 +557,7 @@ def test_any_text_is_read_or_refused(seed):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_what_is_rendered_is_parsed(name, seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
@@ -626,7 +625,7 @@ def the_public_code(tree, places, says, limit):
     return sorted(answers), opened
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_public_code_as_it_is_told_again(seed):
     draw = random.Random(f"code {seed}")
     tree = some_tree(draw, "Page", "p")
@@ -690,7 +689,7 @@ def test_ablations():
     assert visible(ABLATIONS["w/o content"]) == [[]]
     assert visible(ABLATIONS["w/o structure"]) == [[8]]
     assert visible(ABLATIONS["w/o router"]) == []
-    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
+    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(12)}
     assert found == {(2,), (4,), (6,), (8, 9), (12,)}
     assert visible(RDR2(similarity=False), id="q7") == visible(RDR2(similarity=False), id="q7")
     assert len({tuple(visible(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
@@ -705,7 +704,7 @@ def test_ablations():
     assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."]
     assert routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]
     code = Router(lambda d: "[ANSWER] 8: The harbour")
-    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(40)}
+    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(12)}
     assert leaves == {(2,), (4,), (6,), (8, 9), (12,)}  # a leaf's section, drawn for each passage
     p = ask(
         RDR2(structure=False, reading="code"),
@@ -811,42 +810,6 @@ def test_a_router_of_its_own(tmp_path, server):
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
     with pytest.raises(UsageError, match="one paid model"):
         both(Store(), "gpt-4o-mini", "gpt-4o", budget=1.0)
-
-
-def test_a_tree_store_and_documents_without_ids(tmp_path):
-    "The same predictions from a store, from a file, and for pages that have no ids."
-    pages = [
-        dict(
-            title=t,
-            summary=f"{t} is a town on a river with a harbour.",
-            sections=[dict(title="History", text=f"It was founded in {y} by fishermen of {t}.", sections=[])],
-        )
-        for t, y in (("Tarn", 1204), ("Ribe", 1302))
-    ]
-    (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
-    build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
-    shelf = LazyRetriever(
-        lambda: Shelf(
-            *(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))
-        ),
-        "one shelf",
-        "a shelf",
-    )
-    asked, found = dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]), []
-    for place in ("articles_towns.jsonl", "towns.trees"):
-        profile = load_profile("offline", documents=str(tmp_path / place))
-        results = go(METHODS, asked, profile, corpora=dict(asqa=shelf), router=Router(lambda d: "[ANSWER] 4"))
-        assert not results.failures
-        found.append(routed(results.rows[0].prediction))
-        chunked = go(
-            {"Retrieve-and-Read": Reader()}, asked, replace(profile, search_scope="documents", retriever="bm25s")
-        )
-        assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
-    assert (
-        found
-        == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]]
-        * 2
-    )
 
 
 # --- FLARE, ASC, Served

@@ -86,34 +86,6 @@ def test_the_loop_makes_one_call_a_step_in_order(server):
     assert all(len(n.calls) == 1 for n in nodes[:4])
 
 
-def test_the_next_prompt_shows_what_the_wiki_holds(server):
-    results, record = go({"ReAct": ReAct()}, server, "walks")
-    turns = record[-1][-1].rpartition("Now this question.")[2]
-    lamp = WIKI.page("The Lamp")
-    seen = [
-        " ".join(s for s, _ in lamp.sentences[:5]),
-        f"(Result 1 / 2) {lamp.sentences[5][0]}",
-        WIKI.page("Mira Voss").text,
-    ]
-    assert turns.split("\n") == [
-        "",
-        "",
-        f"Question: {ASKED}",
-        "Thought 1: I need the director.",
-        "Action 1: Search[The Lamp]",
-        f"Observation 1: {seen[0]}",
-        "Thought 2: It doesn't say.",
-        "Action 2: Lookup[directed]",
-        f"Observation 2: {seen[1]}",
-        "Thought 3: Mira Voss.",
-        "Action 3: Search[Mira Voss]",
-        f"Observation 3: {seen[2]}",
-        "Thought 4:",
-    ]
-    assert [n.data.get("observation") for n in results.rows[0].trace.nodes[:3]] == seen
-    assert [[h["id"] for h in n.data.get("hits", [])] for n in results.rows[0].trace.nodes[:3]] == [["0"], ["0"], ["2"]]
-
-
 @pytest.mark.parametrize(
     "name, dataset, votes", [("ReAct", "musique", 10), ("ReAct*", "musique", 10), ("ReAct", "asqa", 11)]
 )
@@ -188,7 +160,7 @@ def test_actions_are_understood(reply, action, argument, odd):
     assert odd in reply_.note and bool(odd) == bool(reply_.note)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from('AaSsearchFinish[]()\n:：1 "Tthought*Observation'), max_size=120))
 def test_no_reply_breaks_the_parser(reply):
     value = ACT.read(reply).value

@@ -8,7 +8,6 @@ from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
 from treekit.core.types import Passage
 from treekit.retrieval.lucene import Lucene, cached_index, check_index, java_class
-from treekit.utils.model_files import MINILM, model_folder
 import treekit.retrieval.dense as retrieval
 
 CORPORA = {
@@ -231,32 +230,6 @@ def test_what_pools_share_is_embedded_once(monkeypatch):
             found = retrieval.Dense(pool, encoder=by).search(["harbour 3"], 1)[0]
             assert found[0].passage.id == "3"
     assert sorted(embedded) == sorted(["harbour 3", *(p.contents for p in made)])
-
-
-def test_a_cross_encoder_from_a_folder(tmp_path):
-    "A tiny one with random weights: the path to a real one's scores, without its weights."
-    import torch, transformers
-
-    torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.BertConfig(
-        vocab_size=tokenizer.vocab_size,
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        num_labels=1,
-    )
-    transformers.BertForSequenceClassification(config).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
-    made, _ = invented(20)
-    encoder = retrieval.CrossEncoder(str(tmp_path / "tiny"))
-    hits = encoder.rerank("film", [retrieval.Hit(p, 0.0, 1) for p in made[:10]], k=3)
-    assert encoder.name.startswith("tiny (sha256:") and [h.rank for h in hits] == [1, 2, 3]
-    assert hits[0].score >= hits[1].score >= hits[2].score
-    (tmp_path / "tiny" / "model.safetensors").write_bytes(b"broken")
-    with pytest.raises(UsageError, match="can't be loaded"):
-        retrieval.CrossEncoder(str(tmp_path / "tiny")).rerank("film", hits)
 
 
 # ---- what an import costs

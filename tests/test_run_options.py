@@ -35,8 +35,8 @@ ALL = dict(
     retrain=True,
     about=dict(artefact="toq/table2"),
     command=dict(profile="offline", n=3),
-    sample_dir=Path("f"),
-    sample_size=60,
+    count_dir=Path("f"),
+    count_questions=60,
 )
 OBJECTS = ("store", "chat", "router", "navigator", "embedder", "watch")
 

@@ -372,7 +372,7 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     hand_in(class_of_one, "ada")
     from treekit.cli.main import main
 
-    words = ["course", "--course", str(class_of_one.folder), "grade", A, "--sources", str(class_of_one.sources)]
+    words = ["course", "--course", str(class_of_one.folder), "--sources", str(class_of_one.sources), "grade", A]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "bubblewrap" in done.output and "Traceback" not in done.output
     assert not class_of_one.record("grades", A, "ada")

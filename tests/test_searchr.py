@@ -273,7 +273,7 @@ REPLIES = (
 
 
 @pytest.mark.long
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(REPLIES)
 def test_any_reply_gives_a_path_that_can_be_asked(text):
     for path in [

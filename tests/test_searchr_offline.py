@@ -6,7 +6,6 @@ from functools import cache
 import pytest
 
 from sample_questions import SOURCES, folder_of
-from treekit.core.types import Passage
 from treekit.experiments.resources import load, load_corpus
 from treekit.models.extractive.client import HANDLERS
 from treekit.language.coreference import render_history, slots_to_words
@@ -89,53 +88,3 @@ def test_graphs_hold_together():
         names = [e["name"] for e in graph["entities"]]
         assert len(names) == len(set(names)) and all(e["description"] and e["type"] for e in graph["entities"])
         assert all({r["source"], r["target"]} <= set(names) and 1 <= r["strength"] <= 10 for r in graph["relations"])
-
-
-# ------------------------------------------------------------------ bad input
-STRANGE = [
-    "",
-    "?",
-    "()",
-    "\x00",
-    "who " * 5000,
-    "the a of the b of the " * 60,
-    "of " * 300,
-    "두 사람 중 누가 먼저 태어났나?",
-    '"',
-    "A or B?",
-    "Who is #1 and #99 of [ANS_7]?",
-    "#",
-    "‹X› ‹N0› @N@",
-    "(((",
-    "What is the\n\n\tcity?",
-    "<search></search>",
-    "'s 's 's",
-    "Which which which that that where where",
-    "→ → #1 →",
-]
-
-
-@pytest.mark.parametrize("strange", STRANGE)
-def test_strange_input_gets_a_reply(strange):
-    paths = handle("generate_paths", question=strange)
-    assert len(paths) == 2 and paths[0] != paths[1] and all(isinstance(s, str) for p in paths for s in p)
-    assert handle("decompose_path", question=strange) == paths[0]
-    for history in ("", strange, render_history([(0, strange, strange)])):
-        assert isinstance(handle("judge_reformulation", question=strange, history=history), bool)
-        assert isinstance(handle("reformulate", question=strange, history=history), str)
-        assert set(handle("integrate_answers", question=strange, history=history)) == {"answer", "explanation"}
-    documents = [
-        Passage("1", strange[:200], strange[:2000]),
-        Passage("2", "The Lamp", "The Lamp is a film directed by Mira Voss."),
-    ]
-    assert set(handle("answer_short", question=strange, documents=documents)) == {"answer", "explanation"}
-    assert isinstance(handle("judge_context", question=strange, documents=[strange]), bool)
-    said = handle("think_search_answer", question=strange, turns=strange)
-    assert set(said) == {"thought", "search", "answer"} and not (said["search"] and said["answer"])
-    assert all(isinstance(n, str) for n in handle("name_entities", text=strange))
-    assert all(len(t) == 3 for t in handle("extract_triples", passage=f"{strange}\n{strange}", entities=[strange]))
-    graph = handle("extract_graph", passage=f"{strange}\n{strange}")
-    assert set(handle("glean_graph", passage=strange, found=[strange])) == set(graph) == {"entities", "relations"}
-    assert isinstance(handle("summarise_descriptions", name=strange, descriptions=[strange], words=strange), str)
-    assert 0 <= handle("report_community", entities=[strange], relations=[strange], reports=[strange])["rating"] <= 10
-    assert all(0 <= p["score"] <= 100 for p in handle("map_answer", question=strange, reports=[strange]))

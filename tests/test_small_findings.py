@@ -1,6 +1,6 @@
 "Headers, labels and notes that say what ran; files and prose that are named and there; one answer to who scores a text."
 
-import json, re
+import ast, json, re
 from pathlib import Path
 
 import pytest
@@ -14,12 +14,15 @@ def test_no_comment_points_at_prose_that_is_only_in_the_notebook():
     prose = re.compile(r"\b(see|as|table|rules|list|section|text) (above|below)\b")
     found = []
     for path in sorted((ROOT / "treekit").rglob("*.py")):
-        for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            comment = line.partition("  # ")[2] or (
-                line if line.strip().startswith('"') and line.strip().endswith('"') else ""
-            )
-            if prose.search(comment):
-                found.append(f"{path.name}:{n}: {line.strip()}")
+        text = path.read_text(encoding="utf-8")
+        said = [(n, line.partition("  # ")[2]) for n, line in enumerate(text.splitlines(), 1)]
+        nodes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+        said += [
+            (getattr(node, "lineno", 1), ast.get_docstring(node) or "")
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, nodes)
+        ]
+        found += [f"{path.name}:{n}: {words}" for n, words in said if prose.search(words)]
     assert found == []
 
 

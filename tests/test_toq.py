@@ -137,16 +137,6 @@ def timed(server, example, latency=0.1):
     ]
 
 
-@pytest.mark.parametrize("key", [k for k in EXAMPLES if k[0] in ("comparison", "intersection")], ids="-".join)
-def test_independent_siblings_overlap_in_time(server, key):
-    row, calls = timed(server, EXAMPLES[key])
-    for part in ("query", "respond", "evaluate", "integrate"):
-        (_, _, a, b, _), (_, _, c, d, _) = [call for call in calls if call[0] in ("1", "2") and call[1] == part]
-        assert max(a, c) < min(b, d), part
-    # the root; its decomposition; a sub-question; the root again
-    assert row.usage.critical_path == 3 + 1 + 3 + 2 and server.most_at_once >= 3
-
-
 @pytest.mark.parametrize("lang", ["ko", "en"])
 def test_a_slot_is_filled_before_its_question_is_asked_and_the_listed_ones_overlap(server, lang):
     example = EXAMPLES["hybrid", lang]

@@ -61,35 +61,3 @@ def test_the_files_are_verls(exported, monkeypatch):
     assert score("no path at all") == 0.0
     assert 0.0 <= score(json.dumps([golds.question])) <= 1.0
     assert subprocess.run(["sh", "-n", str(folder / "launch.sh")]).returncode == 0
-
-
-def test_verls_own_classes_read_them(exported):
-    "Hydra puts our settings on top of verl's; its data set cuts our prompts into tokens; its loader finds our reward."
-    pytest.importorskip("verl", reason="verl isn't installed: pip install verl")
-    hydra = pytest.importorskip("hydra")
-    own, _, counts, folder = exported
-    with hydra.initialize_config_dir(str(folder), version_base=None):
-        config = hydra.compose(
-            "treekit_ppo",
-            [
-                f"data.train_files={folder}/train.parquet",
-                f"data.val_files={folder}/val.parquet",
-                f"reward.custom_reward_function.path={folder}/treekit_reward.py",
-            ],
-        )
-    assert config.algorithm.lam == 1.0 and config.critic.model.path == str(own.folder / "sft" / "model")
-    assert config.actor_rollout_ref.actor.loss_agg_mode == "token-mean"  # verl's own are there
-    from transformers import AutoTokenizer
-    from verl.utils.dataset.rl_dataset import RLHFDataset
-
-    tokenizer = AutoTokenizer.from_pretrained(own.folder / "sft" / "model")
-    tokenizer.chat_template = config.actor_rollout_ref.model.custom_chat_template
-    data = RLHFDataset(f"{folder}/train.parquet", tokenizer, config.data, None)
-    assert (
-        len(data) == counts["train.parquet"]
-        and data[0]["raw_prompt"][0]["content"]
-        and data[0]["reward_model"]["style"] == "rule"
-    )
-    from verl.trainer.ppo.reward import get_custom_reward_fn
-
-    assert get_custom_reward_fn(config) is not None

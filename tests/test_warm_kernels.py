@@ -123,20 +123,15 @@ def test_cells_run_in_turn_and_none_after_the_budget_is_reached(tmp_path, monkey
     assert left and {(t.code, t.error) for t in left} == {(3, "not started: the budget was reached")}
 
 
-def test_an_interrupt_reaches_it(notebooks):
-    fates = []
-    thread = threading.Thread(target=lambda: fates.append(notebooks.run("import time\nprint('on'); time.sleep(60)")[0]))
+def test_an_interrupt_reaches_it(notebooks, tmp_path):
+    fates, on = [], tmp_path / "on"
+    cell = f"import time\nopen({str(on)!r}, 'w').close(); time.sleep(60)"
+    thread = threading.Thread(target=lambda: fates.append(notebooks.run(cell)[0]))
     thread.start()
-
-    def runs(kernel):
-        return getattr(kernel.km, "provisioner", None) and kernel.km.provisioner.process
-
-    while not (notebooks.kernels and runs(notebooks.kernels[-1])):
+    while not on.exists():  # the kernel has begun the cell
         time.sleep(0.05)
-    time.sleep(2)
-    while thread.is_alive():
-        _interrupt(notebooks.kernels)
-        thread.join(2)
+    _interrupt(notebooks.kernels)
+    thread.join(50)
     assert fates[0].code == 130 and fates[0].seconds < 50
 
 

@@ -34,7 +34,8 @@ def test_a_missing_key_is_said_at_once(words, no_network):
 
 
 def test_the_doctor_checks_what_a_run_would_use(server, no_network):
-    words = ("--profile", "local", "--endpoint", server.url, "--model", "o4-mini", "--data", "real")
+    sets = ("--set", f"endpoint={server.url}", "--set", "model=o4-mini", "--set", "data=real")
+    words = ("--profile", "local", *sets)
     found = rows("searchr", *words)
     assert found["price"]["works"] is None and "o4-mini" in found["price"]["found"] and found["questions"]["works"]
     assert "bge-reranker" in found["reranker"]["found"] and found["reranker"]["works"] is False
@@ -108,7 +109,7 @@ def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, w
             what(path)
         else:
             path.write_text(json.dumps(what) + "\n")
-    questions = rows("--data", str(tmp_path))["questions"]
+    questions = rows("--set", f"data={tmp_path}")["questions"]
     assert questions["works"] is works and found in questions["found"], questions
     code, out = treekit("ask", "Who?", "--data", str(tmp_path))
     assert works or "musique" in files or code == 2 and found in out and "Error" not in out, out
@@ -164,7 +165,6 @@ def test_the_doctor_asks_a_question_as_a_run_does(server, fault, works):
     "Through the run's client, prompt and parser; it shows the raw and the read reply, or the run's own error."
     if fault:
         server.script(faults=[dict(kind=fault, times=9)])
-    found = rows(
-        "--profile", "local", "--model", "m", "--endpoint", server.url, "--set", "wiki=corpus", "--set", "retries=0"
-    )["reply"]
+    sets = (f"endpoint={server.url}", "model=m", "wiki=corpus", "retries=0")
+    found = rows("--profile", "local", *(word for one in sets for word in ("--set", one)))["reply"]
     assert found["works"] is works and ("raw" in found["found"] and "read" in found["found"]) is works, found

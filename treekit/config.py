@@ -234,8 +234,8 @@ class RunOptions:
         default_factory=dict
     )  # profile and settings of the command, for captions of tables and figures
 
-    sample_dir: Path | None = None  # of cost sampling: folder for its notes (`treekit.experiments.cost_sampling`)
-    sample_size: int = 0  # of cost sampling: most questions per data set
+    count_dir: Path | None = None  # of an estimate: folder for its counts (`treekit.experiments.counting`)
+    count_questions: int = 0  # of an estimate: most questions per data set
 
     def given(self, **changes) -> "RunOptions":
         "A copy with these fields; those that are `None` stay as they are."

@@ -170,6 +170,7 @@ def show_doc(name):
     from nbdev.showdoc import BasicMarkdownRenderer
 
     text = BasicMarkdownRenderer(named(name))._repr_markdown_()
+    text = re.sub(r"^>>> (?:.+\n?)+", lambda example: f"```pycon\n{example[0].rstrip()}\n```\n", text, flags=re.M)
     return f"({name.lower()})=\n##" + re.sub(r"\A.*?###", "", text, flags=re.S)
 
 

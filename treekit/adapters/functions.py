@@ -12,6 +12,7 @@ from collections.abc import Callable
 from .own_method import PipelineMethod, object_hash, own_method
 from .pipeline import PipelineContext, in_thread
 from ..config import UsageError
+from ..core.fingerprints import fingerprint
 
 
 # %% ../../nbs/17_adapters/03_functions.ipynb #34aed244
@@ -35,8 +36,39 @@ def check_signature(
         raise UsageError(f"{name} should take question and context: it takes {signature}") from None
 
 
+def _own_state(function):
+    "What tells a function from another one of its name in the same file: its code, and the values that it captured."
+    if not inspect.isfunction(function):
+        return []
+    found, captured = function.__code__, inspect.getclosurevars(function).nonlocals
+    constants = [repr(c) for c in found.co_consts if not inspect.iscode(c)]
+    return [found.co_code.hex(), constants, repr(function.__defaults__), repr(sorted(captured.items()))]
+
+
+def _takes_passages(function):
+    "Whether the second parameter is named `passages`."
+    try:
+        return [*inspect.signature(function).parameters][1:2] == ["passages"]
+    except (TypeError, ValueError):
+        return False
+
+
+def _over_passages(function):
+    "A function of a question and a context that gives the function the passages which the question finds."
+    if is_asynchronous(function):
+
+        async def searched(question, context):
+            return await function(question, await context.retrieve(question))
+    else:
+
+        def searched(question, context):
+            return function(question, context.retrieve(question))
+
+    return searched
+
+
 def function_method(
-    function: Callable,  # (question, context) -> answer
+    function: Callable,  # (question, context) -> answer; or (question, passages) -> answer: passages that the question finds
     name: str = "",  # as tables show it; default: the function's
     code: str = "",  # hash of its code; default: that of its file
     file=None,  # of its code
@@ -48,6 +80,9 @@ def function_method(
     check_signature(function, name)
     if not code:
         code, file = object_hash(function)
+        code = fingerprint(code, _own_state(function))
+    if _takes_passages(function):
+        function = _over_passages(function)
     if is_asynchronous(function):
         return own_method(function, name, code, file)
 

@@ -197,7 +197,7 @@ class CourseFolder:
         names, kit = self.assignments(), CourseFolder(self.folder, sources_folder())
         if assignment not in names and assignment in kit.assignments():
             raise UsageError(
-                f"{assignment!r} is an assignment of the kit, and this course has its own: give --sources {kit.sources}, "
+                f"{assignment!r} is an assignment of the kit, and this course has its own: treekit course --sources {kit.sources} …, "
                 "or make a course by `treekit course init DIR --kit`"
             )
         return Path(self.sources, choose("assignment", assignment, names) + ".ipynb")

@@ -53,7 +53,7 @@ def _source(path, content, toml):
     if not re.search(r"BEGIN\W+(SOLUTION|HIDDEN)", content, re.I):
         raise UsageError(
             f"{name} is the release version, without solutions: "
-            "give --sources DIR, the folder nbs/assignments of a clone"
+            "treekit course --sources DIR …, with the folder nbs/assignments of a clone"
         )
     check_source(notebook, name)
     settings = course_settings(name, Path(path).parent)

@@ -7,14 +7,11 @@ __all__ = ["compare_command"]
 
 # %% ../../nbs/25_cli/08_compare.ipynb #c9ce0644
 import json, os, sys
-from pathlib import Path
 
 import click
 
 from ..artefacts.catalog import FIELDS, Failed, assigned, settled
 from .options import profile_of, profile_options
-from ..config import UsageError, kit_path, missing_library
-from ..utils.atomic_write import write_whole
 from ..utils.sanitize import printable
 
 
@@ -32,15 +29,14 @@ from ..utils.sanitize import printable
 @click.option(
     "--out", metavar="DIR", default="comparison", show_default=True, help="Where the CSV, Markdown and HTML tables go."
 )
-@click.option("--notebook", is_flag=True, help="Write comparison.ipynb, too: the same comparison, executed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the lines of the table as JSON.")
-def compare_command(methods, profile, n, data, budget, model, endpoint, sets, only, out, notebook, as_json):
+def compare_command(methods, profile, n, data, budget, model, endpoint, sets, only, out, as_json):
     """Compare methods on the same questions: a pipeline of your own, the papers' methods, baselines.
 
     \b
       treekit compare cot treerare --n 20
       treekit compare mine.py:answer treerare arise
-      treekit compare mine.py:answer treerare --data my-folder --n 200 --notebook
+      treekit compare mine.py:answer treerare --data my-folder --n 200
       treekit compare mine.py:answer other.py:answer --profile openai --budget 2.50
 
     mine.py:answer is the function `answer(question, context)` of mine.py, with or without `async`:
@@ -60,11 +56,6 @@ def compare_command(methods, profile, n, data, budget, model, endpoint, sets, on
     from treekit.adapters.compare import compare, save_comparison, text_table
     from treekit.experiments.execution import RunFailed
 
-    if notebook:
-        try:
-            import papermill  # noqa: F401 (before anything is asked)
-        except ImportError:
-            raise UsageError(missing_library("papermill")) from None
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     chosen = profile_of(profile, given, wanted)
     if not chosen.offline:
@@ -78,8 +69,6 @@ def compare_command(methods, profile, n, data, budget, model, endpoint, sets, on
     except RunFailed as e:
         raise Failed(str(e)) from None
     written = save_comparison(found, out)
-    if notebook:
-        written.append(_notebook(methods, profile, given, wanted, only, Path(out)))
     facts = dict(caption=found.caption, lines=found.lines, failures=found.failures)
     if as_json:
         click.echo(json.dumps(facts, indent=1, ensure_ascii=False))
@@ -91,30 +80,3 @@ def compare_command(methods, profile, n, data, budget, model, endpoint, sets, on
             f"  {', '.join(os.path.relpath(path) for path in written)}; treekit explore last --profile {profile} shows the trees"
         )
     sys.exit(1 if found.failures else 0)
-
-
-def _notebook(methods, profile, given, wanted, only, folder):
-    "Execute the notebook of a comparison with papermill."
-    import papermill
-
-    template, path = kit_path("nbs", "explore", "own_pipeline.ipynb"), folder / "comparison.ipynb"
-    more = {k: v for k, v in given.items() if v is not None} | wanted
-    try:
-        papermill.execute_notebook(
-            str(template),
-            str(path),
-            dict(methods=list(methods), profile=profile, only=list(only), settings=more),
-            kernel_name="python3",
-            progress_bar=False,
-            extra_arguments=["--log-level=ERROR"],
-        )
-    except papermill.PapermillExecutionError as e:
-        raise Failed(f"{path.name}: {e.ename}: {e.evalue}") from None
-    whole = json.loads(path.read_text(encoding="utf-8"))
-    for part in (whole, *whole["cells"]):
-        part["metadata"].pop("papermill", None)  # times, and paths of this machine
-    for cell in whole["cells"]:
-        if "outputs" in cell:
-            cell["outputs"] = [o for o in cell["outputs"] if o.get("name") != "stderr"]
-    write_whole(path, json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
-    return path

@@ -27,8 +27,13 @@ import click
 # %% ../../nbs/25_cli/01_course.ipynb #7c7d1ea3
 @click.group("course")
 @click.option("--course", default=".", metavar="DIR", help="The course's folder.  [default: this one]")
+@click.option(
+    "--sources",
+    metavar="DIR",
+    help="Where the source notebooks are.  [default: assignments/ of the course, or else the kit's own]",
+)
 @click.pass_context
-def course_command(context, course):
+def course_command(context, course, sources):
     """Hand out assignments, take them in, grade them, and give feedback.
 
     \b
@@ -45,14 +50,15 @@ def course_command(context, course):
     All of them work in the course's folder: the current one, or that of `treekit course --course DIR …`. It needs a roster.csv with a
     column id. Due dates and late rules are in settings.toml.
     """
-    context.obj = course
+    context.obj = course, sources
 
 
-def _course(sources=None, assignment=None):
+def _course(assignment=None):
     "Course folder. A misspelled assignment raises a `UsageError`; a released one needs no source here."
     from treekit.classroom.course import CourseFolder
 
-    found = CourseFolder(Path(click.get_current_context().obj), **(dict(sources=Path(sources)) if sources else {}))
+    folder, sources = click.get_current_context().obj
+    found = CourseFolder(Path(folder), **(dict(sources=Path(sources)) if sources else {}))
     if assignment and not found.release(assignment).is_dir():
         found.source(assignment)
     return found
@@ -66,11 +72,6 @@ def _chosen(course, students):
     return [choose("student", s, roster) for s in students] or roster
 
 
-_sources = click.option(
-    "--sources",
-    metavar="DIR",
-    help="Where the source notebooks are.  [default: assignments/ of the course, or else the kit's own]",
-)
 _sandbox = click.option(
     "--sandbox",
     default="",
@@ -78,12 +79,6 @@ _sandbox = click.option(
     help="bubblewrap or namespaces; plain: no isolation.  [default: the first that works]",
 )
 _students = click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
-
-
-def _common(command):
-    for option in (click.argument("assignment"), _sources):
-        command = option(command)
-    return command
 
 
 def _number(n, noun):
@@ -114,9 +109,8 @@ def init_command(folder, kit):
 # %% ../../nbs/25_cli/01_course.ipynb #4ac8abc3
 @course_command.command("check")
 @click.argument("assignments", nargs=-1, metavar="[ASSIGNMENT]...")
-@_sources
 @_sandbox
-def check_command(assignments, sources, sandbox):
+def check_command(assignments, sandbox):
     """Try out everything before the term: folder, roster, due dates, sandbox, and each assignment from release to grade.
 
     Without names it checks the assignments that have a due date. Exit code 1 if something fails.
@@ -124,7 +118,7 @@ def check_command(assignments, sources, sandbox):
     from treekit.classroom.course_check import course_checks
 
     found = []
-    for check in course_checks(_course(sources), list(assignments) or None, sandbox):
+    for check in course_checks(_course(), list(assignments) or None, sandbox):
         found.append(check)
         click.echo(f"{'ok  ' if check.ok else 'FAIL'}  {check.what}: {check.detail}")
     sys.exit(0 if all(check.ok for check in found) else 1)
@@ -132,17 +126,17 @@ def check_command(assignments, sources, sandbox):
 
 # %% ../../nbs/25_cli/01_course.ipynb #85ad4b99
 @course_command.command("release")
-@_common
+@click.argument("assignment")
 @_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Students at a time.  [default: one per core]")
 @click.option(
     "--prepare", is_flag=True, help="Only generate the students' corpora, about half of the time; hand out nothing."
 )
-def release_command(assignment, sources, students, jobs, prepare):
+def release_command(assignment, students, jobs, prepare):
     """Make a folder for each student, with its own corpus, and the answer keys for the teacher; refuse if anything leaks."""
     from treekit.classroom.release import prepare_worlds, release_assignment
 
-    chosen = _course(sources, assignment)
+    chosen = _course(assignment)
     at = chosen, assignment, _chosen(chosen, students), jobs or os.cpu_count() or 1
     if prepare:
         made = prepare_worlds(*at, progress=True)
@@ -153,7 +147,7 @@ def release_command(assignment, sources, students, jobs, prepare):
 
 # %% ../../nbs/25_cli/01_course.ipynb #4a8dd62a
 @course_command.command("collect")
-@_common
+@click.argument("assignment")
 @click.argument("inbox")
 @click.option(
     "--received",
@@ -161,7 +155,7 @@ def release_command(assignment, sources, students, jobs, prepare):
     metavar="TIME",
     help="When all of them were handed in: 2026-12-04T23:00+01:00.  [default: the files' times]",
 )
-def collect_command(assignment, sources, inbox, received):
+def collect_command(assignment, inbox, received):
     """Take in the notebooks of the folder INBOX: ID.ipynb, ID/….ipynb, or a zip with one notebook; also by the names that Canvas, Moodle
     and Blackboard give.
 
@@ -169,16 +163,14 @@ def collect_command(assignment, sources, inbox, received):
     """
     from treekit.classroom.collect import collect_from
 
-    new, refused = collect_from(
-        _course(sources, assignment), assignment, Path(inbox), received and received.timestamp()
-    )
+    new, refused = collect_from(_course(assignment), assignment, Path(inbox), received and received.timestamp())
     click.echo("\n".join([f"{len(new)} new", *(f"refused: {r}" for r in refused)]))
     sys.exit(1 if refused else 0)
 
 
 # %% ../../nbs/25_cli/01_course.ipynb #d12d08e6
 @course_command.command("grade")
-@_common
+@click.argument("assignment")
 @_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Submissions at a time.  [default: one per core]")
 @_sandbox
@@ -192,12 +184,12 @@ def collect_command(assignment, sources, inbox, received):
 )
 @click.option("--all-attempts", is_flag=True, help="Grade each attempt in turn, not only the last.")
 @click.option("--force", is_flag=True, help="Grade what is graded already, too.")
-def grade_command(assignment, sources, students, jobs, sandbox, seconds, all_attempts, force):
+def grade_command(assignment, students, jobs, sandbox, seconds, all_attempts, force):
     """Grade submissions in parallel, each in a sandbox. Kill it and run it again to go on."""
     from treekit.classroom.grading import grade_assignment
     from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox
 
-    chosen = _course(sources, assignment)
+    chosen = _course(assignment)
     names, sandbox = _chosen(chosen, students), choose_sandbox(sandbox)
     if sandbox.startswith("plain"):
         click.echo(f"warning: {sandbox}: {SANDBOXES[sandbox]}", err=True)
@@ -237,20 +229,20 @@ def _notes(grades):
 
 # %% ../../nbs/25_cli/01_course.ipynb #e6b7de2e
 @course_command.command("mark")
-@_common
+@click.argument("assignment")
 @click.option("--sheet", is_flag=True, help="Add a row for each open text to private/by_hand/ASSIGNMENT.csv.")
 @click.option("--texts", is_flag=True, help="Print the open texts.")
 @click.option("--student", metavar="ID", help="Enter one grade: of this student, with --exercise and --points.")
 @click.option("--exercise", metavar="ID", help="Exercise of the text.")
 @click.option("--points", type=float, metavar="N", help="From 0 to the exercise's points.")
 @click.option("--remark", default="", metavar="TEXT", help="Shown in the feedback.")
-def mark_command(assignment, sources, sheet, texts, student, exercise, points, remark):
+def mark_command(assignment, sheet, texts, student, exercise, points, remark):
     """Grade the texts. Without options: validate the sheet and list what is still to be read."""
     from treekit.classroom.marking import check_marks, mark_text, write_sheet
     from treekit.config import UsageError
     from treekit.utils.sanitize import printable
 
-    chosen, one = _course(sources, assignment), (student, exercise, points)
+    chosen, one = _course(assignment), (student, exercise, points)
     if any(v is not None for v in one):
         if None in one:
             raise UsageError("one grade needs --student, --exercise and --points")
@@ -275,13 +267,13 @@ def mark_command(assignment, sources, sheet, texts, student, exercise, points, r
 
 # %% ../../nbs/25_cli/01_course.ipynb #0b9e2979
 @course_command.command("feedback")
-@_common
-def feedback_command(assignment, sources):
+@click.argument("assignment")
+def feedback_command(assignment):
     """Write feedback/ASSIGNMENT/ID.html for everybody who has a grade."""
     from treekit.classroom.course import course_settings
     from treekit.classroom.feedback import write_feedback
 
-    chosen = _course(sources, assignment)
+    chosen = _course(assignment)
     pages = write_feedback(chosen, assignment, course_settings(assignment, chosen.sources).title)
     if not pages:
         return click.echo(f"no page: nothing is graded yet, run `treekit course grade {assignment}` first")
@@ -290,14 +282,14 @@ def feedback_command(assignment, sources):
 
 # %% ../../nbs/25_cli/01_course.ipynb #06d88471
 @course_command.command("export")
-@_common
+@click.argument("assignment")
 @click.option("--out", metavar="FILE", help="Where to.  [default: the terminal]")
-def export_command(assignment, sources, out):
+def export_command(assignment, out):
     """The grades as CSV."""
     from treekit.classroom.gradebook import export_csv
     from treekit.utils.atomic_write import write_whole
 
-    chosen = _course(sources, assignment)
+    chosen = _course(assignment)
     text = export_csv(chosen, assignment)
     if out:
         write_whole(Path(out), text, private=True)
@@ -306,28 +298,28 @@ def export_command(assignment, sources, out):
 
 
 @course_command.command("export-nbgrader")
-@_common
+@click.argument("assignment")
 @click.argument("folder", metavar="DIR")
-def export_nbgrader_command(assignment, sources, folder):
+def export_nbgrader_command(assignment, folder):
     """Write an assignment into DIR/source, for a course that nbgrader releases and grades.
 
     Refused if nbgrader would give other points. nbgrader grades without isolation: a student's code can read the expected values.
     """
     from treekit.classroom.nbgrader_export import export_nbgrader
 
-    made = export_nbgrader(_course(sources, assignment), assignment, Path(folder))
+    made = export_nbgrader(_course(assignment), assignment, Path(folder))
     where = os.path.relpath(made[0].parent)
     click.echo(f"{len(made)} files in {where}; nbgrader gives the same points")
 
 
 # %% ../../nbs/25_cli/01_course.ipynb #fec67984
 @course_command.command("status")
-@_common
-def status_command(assignment, sources):
+@click.argument("assignment")
+def status_command(assignment):
     """Who has handed in, and what was graded."""
     from treekit.classroom.gradebook import status_rows
 
-    rows = status_rows(_course(sources, assignment), assignment)
+    rows = status_rows(_course(assignment), assignment)
     for r in rows:
         points = "" if r["points"] is None else f"{r['points']:g} points"
         released = "released" if r["released"] else "not released"

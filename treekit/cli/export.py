@@ -41,7 +41,7 @@ def export_runs_command(what, form, out, tables, profile, as_json):
       duckdb -c "SELECT method, avg(value) FROM 'exports/treerare-table1/predictions.parquet' GROUP BY 1"
 
     RUN is a name from the list, or its beginning; an artefact's name selects the runs that its table was made from.
-    nbs/explore/sql.ipynb runs twelve queries on these files. They have the models' replies unchanged: never evaluate them.
+    nbs/explore/sql.ipynb queries these files. They have the models' replies unchanged: never evaluate them.
     """
     from treekit.explorer.runs import open_store
     from treekit.exports.selecting import selected

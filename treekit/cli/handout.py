@@ -105,13 +105,9 @@ def init_paper_command(name, folder, label):
     metavar="IDS|FILE|N",
     help="Only these questions: ids with commas, a file with one id per line, or a number per dataset.",
 )
-@click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.")
-@click.option("--data", metavar="SOURCE", help="Questions: as they were run.")
-@click.option("--model", metavar="NAME", help="The model, as it was run.")
-@click.option("--endpoint", metavar="URL", help="Its server, as it was run.")
-@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, as it was run.")
+@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="A setting as it was run: n, data, model, …")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def pack_command(file, what, profile, questions, n, data, model, endpoint, sets, as_json):
+def pack_command(file, what, profile, questions, sets, as_json):
     """Write the calls of a run into FILE, to replay it elsewhere without an API key.
 
     \b
@@ -127,7 +123,7 @@ def pack_command(file, what, profile, questions, n, data, model, endpoint, sets,
     from treekit.artefacts.cassette_packing import pack_run
     from treekit.artefacts.catalog import assigned, settled
 
-    given, others = settled(profile, assigned(sets), model, endpoint, n=n, data=data)
+    given, others = settled(profile, assigned(sets), n=None, data=None)
     given = {k: v for k, v in given.items() if v is not None}
     facts = pack_run(Path(file), what, profile, questions or "", given, others)
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")

@@ -14,7 +14,7 @@ import click
 
 from .. import __version__
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
-from .options import profile_of, profile_options
+from .options import PROFILE, SETS, profile_of, profile_options
 from treekit.config import (
     UsageError,
     api_key_envs,
@@ -540,21 +540,17 @@ def _show_claims(verdicts, as_json):
     if as_json:
         return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     click.echo(
-        f"{'claim':<12}{'statement':<55}{'published':<17}{'reproduced':<24}{'direction':<27}{'size':<16}{'n':>5}  {'p':<8}q"
+        f"{'claim':<16}{'comparison':<66}{'published':<17}{'reproduced':<24}{'direction':<16}{'size':<16}{'n':>5}  {'p':<8}q"
     )
     for r in rows:
         told, found = (
             shorten(r[k].partition(";")[0], width, placeholder="…")
             for k, width in (("published", 16), ("reproduced", 23))
         )
-        statement = shorten(r["statement"], 54, placeholder=" …")
+        what = shorten(r["comparison"] or r["statement"], 65, placeholder=" …")
         click.echo(
-            f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  "
+            f"{r['claim']:<16}{what:<66}{told:<17}{found:<24}{r['direction']:<16}{r['size']:<16}{r['n']:>5}  "
             f"{r['p']:<8}{r['q']}"
-        )
-    if any(v.agree for v in verdicts):
-        click.echo(
-            "\nWhere a claim has several comparisons, the number here is the one that decides: if all are needed, the weakest."
         )
 
 
@@ -562,25 +558,17 @@ def _show_claims(verdicts, as_json):
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
 @profile_options
-@click.option(
-    "--sample",
-    type=click.IntRange(1),
-    default=60,
-    show_default=True,
-    metavar="N",
-    help="Questions per dataset to count on, at most.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_json):
-    """Calls, tokens and money that a reproduction would take, before anything is spent.
+def estimate(what, profile, n, data, budget, model, endpoint, sets, as_json):
+    """Calls, tokens, money and hours that a reproduction would take, before anything is spent.
 
     \b
       treekit estimate treerare/table1 --profile openai --n 500
       treekit estimate treerare/table3 --profile openai --data real
 
-    Each artefact's own notebook runs over its own questions and passages; a few questions are run, with the offline model. Replies are
-    assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
-    uses as many questions as in a run.
+    Each artefact's own notebook runs over its own questions and passages; a few questions are answered by a client that counts and sends
+    nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Hours
+    need earlier calls of the model in the profile's store. Without --n each artefact uses as many questions as in a run.
     """
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     p = profile_of(profile, given, wanted)
@@ -588,7 +576,7 @@ def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_j
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.artefacts.estimate import estimate_all, estimate_lines, over_budget
 
-    found = estimate_all(what, p, given, wanted, sample)
+    found = estimate_all(what, p, given, wanted)
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = (
         None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
@@ -596,13 +584,11 @@ def estimate(what, profile, n, data, budget, model, endpoint, sets, sample, as_j
     facts = dict(
         profile=profile,
         model=p.model,
-        sample=sample,
         price=priced,
         budget=p.budget,
         over_budget=warning,
         longest_prompt=found.longest,
-        measured_replies=round(found.measured, 3),
-        rows=found.rows(),
+        rows=found.rows,
         total=found.total(),
     )
     click.echo(
@@ -624,10 +610,11 @@ def cassette():
 @cassette.command()
 @click.argument("file")
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
-@profile_options
+@PROFILE
+@SETS
 @click.option("--out", metavar="DIR", help="Where tables and figures go.  [default: as reproduce]")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_json):
+def replay(file, what, profile, sets, out, as_json):
     """Run artefacts from the cassette FILE: no key, no network, the same bytes in the tables.
 
     \b
@@ -639,7 +626,7 @@ def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_
 
     if not Path(file).is_file():
         absent("cassette", file)
-    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), n=None, data=None, budget=None)
     from treekit.artefacts.reproduce import reproduce_all
 
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
@@ -652,22 +639,15 @@ def replay(file, what, profile, n, data, budget, model, endpoint, sets, out, as_
 # %% ../../nbs/25_cli/09_main.ipynb #94829be6
 @main.command()
 @click.argument("paper", required=False, default="")
-@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="What should work.")
-@click.option(
-    "--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]"
-)
-@click.option("--model", metavar="NAME", help="The model, as the endpoint knows it.")
-@click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline.")
-@click.option(
-    "--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting of the run; may be repeated."
-)
+@PROFILE
+@SETS
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def doctor(paper, profile, data, model, endpoint, sets, as_json):
+def doctor(paper, profile, sets, as_json):
     """What works, what doesn't, and what to do about it, before a cent is spent. PAPER: what that one needs, too.
 
     \b
       treekit doctor
-      treekit doctor --profile local --model qwen3:8b --data real
+      treekit doctor --profile local --set model=qwen3:8b --set data=real
       treekit doctor arise --profile vllm      log-probabilities, too
       treekit doctor rdr2 --profile openai     documents and judges, too
 
@@ -677,7 +657,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
 
     if paper:
         choose("paper", paper, requirements())
-    given, others = settled(profile, assigned(sets), model, endpoint, data=data)
+    given, others = settled(profile, assigned(sets), data=None)
     p = profile_of(profile, given, others)
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper, others)]
     if as_json:

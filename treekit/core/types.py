@@ -14,7 +14,12 @@ from ..language.sentences import sentence_ends
 # %% ../../nbs/03_core/01_types.ipynb #9f815180
 @dataclass(frozen=True)
 class Passage:
-    "Paragraph of a corpus."
+    """Paragraph of a corpus.
+
+    >>> from treekit import Passage
+    >>> Passage("p1", "Emma", "Emma is a novel by Jane Austen.").stated
+    'Emma: Emma is a novel by Jane Austen.'
+    """
 
     id: str  # equal texts have equal IDs in all corpora
     title: str  # of its article; may be empty
@@ -57,7 +62,12 @@ LONGEST_QUESTION = 20_000  # characters; a parser takes half a minute for five t
 
 @dataclass(frozen=True)
 class Question:
-    "Question of a data set, with its gold annotations."
+    """Question of a data set, with its gold annotations.
+
+    >>> from treekit import Question
+    >>> Question("q1", "mine", "Who wrote Emma?", answers=("Jane Austen",)).answers
+    ('Jane Austen',)
+    """
 
     id: str
     dataset: str

@@ -31,13 +31,14 @@ from dataclasses import dataclass, field, replace
 
 from ..config import Profile, UsageError, choose
 from ..core.method import Prediction, Trace, Usage
+from ..core.trace_render import show_tree, tree_html
 from ..core.types import Question
 from .metric_judges import judge_for, unjudged
 from ..scoring.judges import RecordingJudge
 from ..scoring.metrics import METRICS
 from ..scoring.short import NotApplicable
 from ..scoring.statistics import bootstrap
-from ..utils.sanitize import without_secrets
+from ..utils.sanitize import ht, printable, without_secrets
 
 
 # %% ../../nbs/14_experiments/13_results.ipynb #8726360b
@@ -67,6 +68,15 @@ class Row:
     @property
     def prediction(self) -> Prediction:
         return Prediction(self.answer, self.trace, self.usage, self.error)
+
+    def __str__(self):
+        return (
+            f"{show_tree(self.trace)}\n\n{'failed' if self.error else 'answer'}: {printable(self.error or self.answer)}"
+        )
+
+    def _repr_html_(self):
+        said = f"{'failed' if self.error else 'answer'}: {printable(self.error or self.answer)}"
+        return f"{tree_html(self.trace)}<p>{ht(said)}</p>"
 
     def record(self) -> dict:
         "Row as plain values, one per column."

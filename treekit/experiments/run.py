@@ -10,7 +10,7 @@ import inspect
 
 from ..config import Profile, RunOptions, UsageError, run_options
 from .cassettes import only_these
-from .cost_sampling import sample_costs
+from .counting import count_calls
 from .execution import execute
 from .provenance import switched, switches_of
 from .results import Results
@@ -54,5 +54,5 @@ def run(
     _check(methods, questions)
     options = (options or run_options()).given(**given)
     methods, questions = switched(methods, switches_of(profile)), only_these(questions, options.questions)
-    answer = sample_costs if options.sample_dir else execute
+    answer = count_calls if options.count_dir else execute
     return answer(methods, questions, profile, corpora, options)

@@ -19,12 +19,11 @@ __all__ = [
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #c724c666
 import csv
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import UsageError
-from .cells import read_cells
-from .claims import Claim, ClaimVerdict, comparisons, judge_claims, merged_cells
+from .claims import Claim, ClaimVerdict, judge_claims
 from ..papers.plugin import discover
 
 
@@ -38,7 +37,7 @@ class Ablation:
     whole: str  # row of the full method, as published
     changed: str  # row of the variant
     what: str  # removed component
-    dataset: str  # patterns, separated by "|"; empty: all
+    dataset: str
     metric: str
 
     @property
@@ -52,10 +51,8 @@ class Ablation:
             self.artefact,
             self.whole,
             self.changed,
-            "more",
-            "mean",
-            dataset=self.dataset,
-            metric=self.metric,
+            self.dataset,
+            self.metric,
         )
 
 
@@ -91,14 +88,13 @@ class AblationResult:
 
     ablation: Ablation
     found: ClaimVerdict  # verdict of the claim that the full method is better
-    differ: int | None  # number of questions with different scores; None without scores
 
     @property
     def verdict(self) -> str:
         "Verdict, one of `ABLATION_VERDICTS`."
         if self.found.ours is None:
             return NOT_RUN
-        if self.differ == 0:
+        if self.found.differ == 0:
             return SAME
         if self.found.outcome not in ("supported", "contradicted") or not self.found.printed:
             return UNDECIDED
@@ -106,33 +102,13 @@ class AblationResult:
 
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #633cb186
-def _differ(claim, cells, model):
-    "Number of questions with different scores in the two rows of a claim."
-    mine = {key: replace(c, value=None) if c.model != model else c for key, c in cells.items()}
-    ran = list(dict.fromkeys(key[0] for key, c in mine.items() if c.value is not None))
-    pairs, found = comparisons(claim, {key: c.value for key, c in mine.items()}, ran)[0], set()
-    for one in pairs:
-        left, right = (mine[next(iter(side))].scores for side in (one.left[0], one.right[0]))
-        if not left or not right:
-            return None
-        found |= {(d, q) for d, own in left.items() for q in own if own[q] != right.get(d, {}).get(q)}
-    return len(found) if pairs else None
-
-
 def judge_ablations(
     folder: Path | str,  # folder of a run: figures/<profile>
     ablations: list[Ablation] | None = None,  # default: the papers' ablations
 ) -> list[AblationResult]:  # one per model, in the order of the file
     "Evaluate ablations on a run."
     of = {a.claim: a for a in (load_ablations() if ablations is None else ablations)}
-    tables = {
-        a: merged_cells(read_cells(Path(folder, a[0]), t) for t in a[1].split("|"))
-        for a in {(c.paper, c.artefact) for c in of}
-    }
-    return [
-        AblationResult(of[v.claim], v, _differ(v.claim, tables[v.claim.paper, v.claim.artefact], v.model))
-        for v in judge_claims(folder, claims=list(of), real_only=False)
-    ]
+    return [AblationResult(of[v.claim], v) for v in judge_claims(folder, claims=list(of), real_only=False)]
 
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #c1b9adea
@@ -141,7 +117,7 @@ def ablation_line(
 ) -> dict:  # paper, table, row, what, column, published, reproduced, low, high, p, differ, n, outcome
     "Readable line of an ablation's result."
     a, v = one.ablation, one.found
-    column = f"{a.metric}, {a.dataset.replace('|', ' + ')}" if a.dataset else a.metric
+    column = f"{a.metric}, {a.dataset}" if a.dataset else a.metric
     named = {
         "paper": a.paper,
         "table": a.artefact.partition("|")[0],
@@ -154,7 +130,7 @@ def ablation_line(
         "low": v.low,
         "high": v.high,
         "p": v.adjusted,
-        "differ": one.differ,
+        "differ": v.differ,
         "n": v.n or None,
     }
     return named | {"published": v.printed} | found | {"outcome": one.verdict}

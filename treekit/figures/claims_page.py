@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #176338bb
-import csv, io, re
+import csv, io
 from collections import Counter
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -53,7 +53,7 @@ from ..scoring.statistics import kendall, p_text, resample_weights
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #c0225bb8
-UNITS = {"points": "", "percent": " %", "percent each": " %", "percent gain": " %", "times": " ×", "value": ""}
+UNITS = {"points": "", "percent": " %", "times": " ×", "value": ""}
 
 
 def _short(value, unit=""):
@@ -68,26 +68,23 @@ def _interval(low, high):
 def _published_text(v):
     "Published difference and stated amount, with the recomputed amount if it differs."
     c, stated = v.claim, _short(v.claim.amount, v.claim.unit)
-    off = stated and v.recomputed is not None and abs(v.recomputed - c.amount) > 0.006 * max(abs(c.amount), 0.1)
-    told = f"states {stated}" + (f"; its cells give {_short(v.recomputed, c.unit)}" if off else "") if stated else ""
+    told = (
+        f"states {stated}" + (f"; its cells give {_short(v.recomputed, c.unit)}" if v.misstated else "")
+        if stated
+        else ""
+    )
     return "; ".join(
         filter(None, [_short(v.printed), v.in_print if v.in_print.startswith("contradicted") else "", told])
     )
 
 
 def _reproduced_text(v):
-    "Reproduced difference of the decisive comparison, mean of several comparisons, and amount."
+    "Reproduced difference and amount."
     if v.ours is None:
         return ""
-    several = bool(v.agree) and v.difference is not None
-    first = f"{_short(v.difference)}{_interval(v.low, v.high)}" if v.difference is not None else _short(v.ours)
-    amount = v.amount is not None and v.claim.amount is not None
-    told = f"amount {_short(v.amount, v.claim.unit)}{_interval(v.amount_low, v.amount_high)}" if amount else ""
-    return "; ".join(
-        filter(
-            None, [f"{first} ({v.weakest})" if several else first, f"mean {_short(v.ours)}" if several else "", told]
-        )
-    )
+    amount = f"amount {_short(v.amount, v.claim.unit)}{_interval(v.amount_low, v.amount_high)}"
+    told = f"{_short(v.ours)}{_interval(v.low, v.high)}"
+    return told if v.amount is None else f"{told}; {amount}"
 
 
 def _power_note(v):
@@ -101,18 +98,15 @@ def _power_note(v):
 
 def claim_line(
     v: ClaimVerdict,
-) -> dict[str, str]:  # claim, section, statement, published, reproduced, direction, size, p, q, n, note
+) -> dict[str, str]:  # claim, section, statement, comparison, published, reproduced, direction, size, p, q, n, note
     "Readable line of a claim's outcomes."
-    pairs = f"{v.agree} comparisons agree" if v.agree else ""
-    beside = v.outcome in ("substitute row", "needs people") and v.with_substitutes
-    aside = f"as a test of the substitute: {v.with_substitutes}" if beside else ""
     one = f"one contrast with {v.same_as}" if v.same_as else ""
-    own = v.claim.note if v.claim.artefact else ""
-    note = "; ".join(filter(None, [pairs, _power_note(v), one, aside, v.reason, own]))
+    note = "; ".join(filter(None, [_power_note(v), one, v.reason, v.claim.note]))
     return {
         "claim": v.claim.id,
         "section": v.claim.section,
         "statement": v.claim.statement,
+        "comparison": v.claim.comparison,
         "published": _published_text(v),
         "reproduced": _reproduced_text(v),
         "direction": v.outcome,
@@ -231,10 +225,12 @@ def row_orders(
 
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #a69d269f
-FIELDS_OF_CLAIM = "id section quote statement artefact direction amount unit margin".split()
+FIELDS_OF_CLAIM = (
+    "id section quote statement artefact group left right_group right dataset metric direction margin amount unit"
+).split()
 FIELDS_OF_VERDICT = (
-    "in_print printed recomputed ours weakest difference low high amount amount_low amount_high p adjusted same_as n "
-    "n_to_decide would_be same_margin same_p pairs how with_substitutes model reason"
+    "in_print printed recomputed ours low high amount amount_low amount_high p adjusted same_as n "
+    "n_to_decide would_be same_margin same_p how model reason"
 ).split()
 
 
@@ -269,23 +265,6 @@ def sizes_of(verdicts: list[ClaimVerdict]) -> dict[str, int]:
 LONG_RUN = 2000  # questions per data set of a long run
 
 
-def _deciding(v):
-    "Deciding comparison as the page shows it, whichever side is on the left."
-    return frozenset(re.split(": | − ", v.weakest)), _plain(abs(v.difference))
-
-
-def _contrasts(tested):
-    "Number of distinct contrasts and of distinct deciding comparisons, and the claims that share one of the latter."
-    shared = {}
-    for v in tested:
-        shared.setdefault(_deciding(v), []).append(v.claim.id)
-    several = "; ".join(", ".join(ids) for ids in shared.values() if len(ids) > 1)
-    return (
-        f"{sum(not v.same_as for v in tested)} distinct contrasts, decided by {len(shared)} distinct comparisons"
-        f"{f' (the same one decides {several})' if several else ''}"
-    )
-
-
 def summary_of(
     verdicts: list[ClaimVerdict],
 ) -> str:
@@ -303,38 +282,28 @@ def summary_of(
         if open_
         else ""
     )
-    aside = Counter(
-        v.with_substitutes.partition(" ")[0] for v in verdicts if v.outcome == "substitute row" and v.with_substitutes
-    )
-    later += (
-        f" The tests of the {sum(aside.values())} claims with substitute rows would give: {told(aside)}."
-        if aside
-        else ""
-    )
     how = told(Counter(v.how for v in tested if v.how))
     return (
-        f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. "
+        f"{len(verdicts)} claims from {len({v.claim.sentence for v in verdicts})} sentences. Direction: {told(counts_of(verdicts))}. "
         f"Size, where the paper states one: {told(sizes_of(verdicts))}. "
-        f"{len(tested)} were tested, which are {_contrasts(tested)}.{later} "
+        f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts.{later} "
         f"Model: {models}. Tested: {how or 'none'}."
     )
 
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02
 LEGEND_OF_CLAIMS = (
-    "Published: the mean difference, left minus right, in the table's unit. Reproduced: the comparison that decides (of several that are "
-    "all needed, the weakest) with its own interval, while p is of all that are needed together, so that it can be above .05 although this "
-    "interval leaves out zero; the mean of several; the amount that the paper states, with its 95 % interval. Intervals: 95 "
-    "%; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was "
-    "picked. They are over questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are "
-    "significant its way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by "
-    "construction, no question tells the sides apart, or it is true by definition (its size can be open all the same); needs people, "
-    "the paper asked people; substitute row, "
-    "a tiny, untrained, prompted or proxy model stood for what the paper ran; other model, the sentence names models that didn't run. "
+    "Comparison: the two rows and their column; of several baselines the one that the paper prints as the closest. Published: left minus "
+    "right in the table's unit, the mean over the paper's models. Reproduced: the same in the run, with its interval; the amount that the "
+    "paper states, with its 95 % interval. Intervals: 95 %; 90 % for claims with a margin, which are one-sided tests. They are over "
+    "questions of one corpus and one seed. Direction: supported, the difference is significant; contradicted, significant the other way; "
+    "inconclusive, neither; identical, no question tells the rows apart; substitute row, a tiny, untrained, prompted or proxy model "
+    "replaced what the paper ran; other model, the sentence names a model that didn't run; not tested, the sentence isn't a comparison of "
+    "two rows, or needs people. "
     "Size: whether the stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims "
     "(Benjamini and Hochberg), one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the "
-    "difference is as measured, before the correction. Paired: by question, sign flips; resampled: by question, where the two sides "
-    "aren't weighed alike; intervals: without the questions' scores, from the cells' own."
+    "difference is as measured, before the correction. Paired: by question, sign flips; resampled: rows without common "
+    "questions; intervals: without the questions' scores, from the cells' own."
 )
 
 

@@ -259,31 +259,6 @@ class CachedClient:
         "Whether calls are in flight in the running event loop."
         return bool(self._calls.in_flight())
 
-    def estimate(
-        self,
-        requests: list[Request],
-        tokens_out: float
-        | None = None,  # of a typical completion; default: this model's mean in the store, else `max_tokens`
-    ) -> dict:  # calls, stored, tokens_in, tokens_out, money, at_most (dollars; None if the price isn't known)
-        "Expected cost of requests, before anything is spent."
-        sql = "SELECT AVG(tokens_out) FROM calls JOIN requests ON hash = request WHERE requests.model = ?"
-        mean = self.store.query(sql, self.model)[0][0]
-        seen, sums, at_most = set(), dict(calls=0, stored=0, tokens_in=0, tokens_out=0), 0.0
-        for request in requests:
-            keys = (
-                set(sample_keys(canonical_request(request, self.model, self.endpoint, self.defaults), request)) - seen
-            )
-            new = len(keys) - len(self.store.calls(list(keys)))
-            seen |= keys
-            most = request.max_tokens or self.defaults.get("max_tokens") or 4096
-            out = min(most, next(t for t in (tokens_out, mean, most) if t is not None))
-            more = (len(keys), len(keys) - new, count_tokens(request.text) * bool(new), new * out)
-            for k, v in zip(sums, more):
-                sums[k] += v
-            at_most += self.budget.max_cost(replace(request, n=new), self.defaults)
-        money = self.budget.cost(Completion("", sums["tokens_in"], sums["tokens_out"]))
-        return sums | dict(money=money, at_most=None if money is None else at_most)
-
     async def close(self):
         "Write what waits in memory and close the connections."
         with suppress(StoreFailed):

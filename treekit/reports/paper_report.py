@@ -113,7 +113,10 @@ def _artefacts(claim):
 def _claims(verdicts):
     "Tables of the tested claims, of their results, and of the claims that were not tested."
     tested = [v for v in verdicts if v.outcome in TESTED_OUTCOMES]
-    claims = [(v.claim.id, v.claim.statement, v.claim.section, _artefacts(v.claim), badge_of(v)) for v in tested]
+    claims = [
+        (v.claim.id, v.claim.statement, v.claim.comparison, v.claim.section, _artefacts(v.claim), badge_of(v))
+        for v in tested
+    ]
 
     def result(v):
         line, same = claim_line(v), f"one contrast with {v.same_as}" if v.same_as else ""
@@ -124,6 +127,7 @@ def _claims(verdicts):
         return (
             v.claim.id,
             v.claim.statement,
+            v.claim.comparison,
             v.claim.section,
             line["published"],
             line["reproduced"],
@@ -132,15 +136,19 @@ def _claims(verdicts):
         )
 
     return (
-        _table(("claim", "statement", "section", "artefact", "badge"), claims),
+        _table(("claim", "statement", "comparison", "section", "artefact", "badge"), claims),
         _table(
             ("claim", "printed effect", "reproduced effect", "direction", "size", "badge", "note"), map(result, tested)
         ),
         _table(
-            ("claim", "statement", "section", "printed effect", "reproduced effect", "outcome", "why"),
+            ("claim", "statement", "comparison", "section", "printed effect", "reproduced effect", "outcome", "why"),
             [open_claim(v) for v in verdicts if v not in tested],
         ),
     )
+
+
+def _counted(verdicts):
+    return f"{len(verdicts)} comparisons from {len({v.claim.sentence for v in verdicts})} sentences"
 
 
 def _claims_note(verdicts):
@@ -151,11 +159,11 @@ def _claims_note(verdicts):
     tested = sum(v.outcome in TESTED_OUTCOMES for v in verdicts)
     if not tested:
         return (
-            f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. None was judged: claims are "
+            f"{_counted(verdicts)} of the paper about {len(artefacts)} artefacts. None was judged: claims are "
             "judged on runs of a real model alone."
         )
     return (
-        f"{len(verdicts)} statements of the paper, in our words, about {len(artefacts)} artefacts. Tested by this run: {tested}; "
+        f"{_counted(verdicts)} of the paper about {len(artefacts)} artefacts. Tested by this run: {tested}; "
         f"not tested: {len(verdicts) - tested}. Model of the run: {models}. Badges name the evidence of each result."
     )
 
@@ -164,7 +172,7 @@ def _results_note(verdicts):
     sizes = {k: n for k, n in sizes_of(verdicts).items() if n}
     said = f" Of the amounts that the paper states, {', '.join(f'{n} {k}' for k, n in sizes.items())}." if sizes else ""
     return (
-        "Effects are differences in the unit of the paper's table, with the interval of the deciding comparison in brackets. "
+        "Effects are differences in the unit of the paper's table, with the interval in brackets. "
         "Direction: supported or contradicted at a false-discovery rate of 5 percent. Size: whether the stated amount is in the "
         f"run's 95 % interval.{said}"
     )

@@ -18,7 +18,6 @@ __all__ = [
     "questions_needed",
     "p_text",
     "false_discovery",
-    "partial_conjunction",
     "kendall",
     "Agreement",
     "fleiss_kappa",
@@ -190,7 +189,6 @@ class Contrast:
     p: float  # two-sided p-value
     error: float  # standard error
     n: int  # number of questions of all data sets
-    df: float = float("inf")  # degrees of freedom of the error
 
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #b916a686
@@ -221,28 +219,22 @@ def contrast(
 def normal_p(
     value: float,
     error: float,  # standard error; 0: known exactly
-    df: float = float("inf"),  # degrees of freedom of the error; if finite, of Student's t distribution
 ) -> float:
     "Two-sided p-value of a normal distribution around zero."
-    from math import erfc, isinf
+    from math import erfc
 
     if not error:
         return 1.0 if not value else 0.0
-    if isinf(df):
-        return erfc(abs(value) / error / 2**0.5)
-    from scipy.stats import t
-
-    return float(2 * t.sf(abs(value) / error, df))
+    return erfc(abs(value) / error / 2**0.5)
 
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #2501440b
 def one_sided(
     value: float,
     error: float,  # standard error; 0: known exactly
-    df: float = float("inf"),  # as for `normal_p`
 ) -> float:
     "One-sided p-value of a normal distribution, for a value above zero."
-    p = normal_p(value, error, df) / 2
+    p = normal_p(value, error) / 2
     return p if value > 0 else 1 - p
 
 
@@ -250,10 +242,9 @@ def equivalence(
     value: float,
     error: float,  # standard error
     margin: float,  # the largest difference that counts as none
-    df: float = float("inf"),  # as for `normal_p`
 ) -> float:
     "p-value for a difference within a margin: two one-sided tests (Schuirmann 1987)."
-    return max(one_sided(margin - value, error, df), one_sided(margin + value, error, df))
+    return max(one_sided(margin - value, error), one_sided(margin + value, error))
 
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #55533f37
@@ -298,15 +289,6 @@ def false_discovery(
     from scipy.stats import false_discovery_control
 
     return [float(q) for q in false_discovery_control(ps)]
-
-
-# %% ../../nbs/10_scoring/00_statistics.ipynb #9d6a9563
-def partial_conjunction(
-    ps: list[float],  # of each comparison
-    r: int,  # required number
-) -> float:
-    'p-value of "at least `r` of these comparisons hold" (Benjamini and Heller 2008).'
-    return min(1.0, (len(ps) - r + 1) * sorted(ps)[r - 1])
 
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #9a5dfe1a

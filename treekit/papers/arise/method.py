@@ -113,7 +113,12 @@ RANGES = dict(
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #d23ee379
 @dataclass(frozen=True)
 class ARISE(Readings, Scheduling):
-    "Risk-adaptive tree search over reasoning states (Sec. 2, 3.1, App. B); where the paper is silent, as in the public code."
+    """Risk-adaptive tree search over reasoning states (Sec. 2, 3.1, App. B); where the paper is silent, as in the public code.
+
+    >>> from treekit import ARISE
+    >>> ARISE(iterations=20).value
+    'risk'
+    """
 
     value: Literal["risk", "vanilla", "verifier"] = "risk"  # value function of states (Table 3)
     # of the risk; guess: F1 of a guessed question; auto: if supported

@@ -37,7 +37,12 @@ from .routing_trace import note_counts, record_steps
 # %% ../../../nbs/17_papers/5_rdr2/05_method.ipynb #02b9e9fc
 @dataclass(frozen=True)
 class RDR2(Reader):
-    "Retrieve, route, read (Sec. 3)."
+    """Retrieve, route, read (Sec. 3).
+
+    >>> from treekit import RDR2
+    >>> RDR2(refuse=False).refuse
+    False
+    """
 
     iterations: int | None = None  # expansions of a document; None: 5 in the paper, 10 in the code
     format: Literal["tag", "enclose"] = "tag"  # format of the router's output: [EXPAND] 4: …, or <expand>4: …</expand>

@@ -170,7 +170,12 @@ async def integrate_answers(context: Context, root: Node, question: str, steps: 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #e176420a
 @dataclass(frozen=True)
 class SearchR:
-    "SEARCH-R: plan a reasoning path, answer its sub-questions from informative passages, integrate the answers (Sec. 2)."
+    """SEARCH-R: plan a reasoning path, answer its sub-questions from informative passages, integrate the answers (Sec. 2).
+
+    >>> from treekit import SearchR
+    >>> SearchR(informative=0).informative
+    0
+    """
 
     informative: int = 15  # passages by informativeness (Sec. 2.4, 3.1); 0: w/o QIR
     similar: int = 10  # passages by similarity (Sec. 2.4); 0: w/o dense retrieval in QIR

@@ -195,7 +195,12 @@ RANGES = dict(
 
 @dataclass(frozen=True)
 class TreeOfQuestion:
-    "Tree-of-Question (Sec. 3, Algorithm 1)."
+    """Tree-of-Question (Sec. 3, Algorithm 1).
+
+    >>> from treekit import TreeOfQuestion
+    >>> TreeOfQuestion(levels=2).levels
+    2
+    """
 
     levels: int = 4  # at most (Sec. 4.4); 1: Direct Generation
     top_k: int = 3  # documents per query (App. E)

@@ -175,7 +175,12 @@ def final_prompt(m: "TreeRare", prompts: PromptSet) -> Prompt:
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #04d28f71
 @dataclass(frozen=True)
 class TreeRare(Readings):
-    "Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A)."
+    """Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A).
+
+    >>> from treekit import TreeRare
+    >>> TreeRare(tree="constituency").top_k
+    15
+    """
 
     # TreeRare (DT) or (CT); none: the question is the only phrase
     tree: Literal["dependency", "constituency", "none"] = "dependency"
