@@ -128,8 +128,8 @@ def _noted(tasks, folder, asked):
     return [(t.name, note) for t in tasks for note in found.get(t.name, ())]
 
 
-_TIMES = """SELECT ledger.time FROM ledger JOIN calls USING (key) JOIN requests ON hash = request
-    WHERE outcome = 0 AND model = ? ORDER BY ledger.time"""
+_TIMES = """SELECT call_log.time FROM call_log JOIN calls USING (key) JOIN requests ON hash = request
+    WHERE outcome = 0 AND model = ? ORDER BY call_log.time"""
 
 
 def _known(profile, keys):

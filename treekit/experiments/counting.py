@@ -123,7 +123,7 @@ def _other(options, profile, role):
 
 # %% ../../nbs/14_experiments/16_counting.ipynb #8318f4a4
 _NEW = """SELECT method, dataset, question = ?, COUNT(*), SUM(tokens_in), SUM(tokens_out), TOTAL(paid)
-    FROM ledger JOIN calls USING (key) WHERE run = ? AND outcome = 0 GROUP BY 1, 2, 3"""
+    FROM call_log JOIN calls USING (key) WHERE run = ? AND outcome = 0 GROUP BY 1, 2, 3"""
 
 
 def _filled(results, questions, profile):
