@@ -165,6 +165,36 @@ def test_a_table_beside_the_printed_one(ran):
         treekit.table("treerare", ran)
 
 
+def test_functions_of_one_name_and_file_are_not_mixed_up(questions):
+    def fixed(answer):
+        return lambda question, passages: answer
+
+    answers = [treekit.run({"fixed": fixed(a)}, questions[:1])[0].answer for a in ("a", "b", "a")]
+    assert answers == ["a", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        (lambda q: treekit.run("vanilla", "hotpotqa"), "questions are loaded"),
+        (lambda q: treekit.run(treekit.TreeRare, q), "makes a method"),
+        (lambda q: treekit.run(["vanilla", "vanilla"], q), "two methods are named"),
+        (lambda q: treekit.run("vanilla", q[:0]), "has no questions"),
+        (lambda q: treekit.run("vanilla", q, retreiver="bm25s"), "did you mean 'retriever'"),
+        (lambda q: treekit.run("vanilla", q, model="smolm2"), "did you mean 'smollm2'"),
+        (lambda q: treekit.run(lambda question: "", q), "should take question and context"),
+        (lambda q: treekit.ask(" "), "the question is empty"),
+        (lambda q: treekit.run("vanilla", q).edit(9), "there is none numbered 9"),
+        (lambda q: treekit.table("arise/table1", treekit.run("cot", q)), "search_scope=own"),
+        (lambda q: treekit.table("toq/table9", treekit.run("vanilla", q)), "did you mean"),
+    ],
+)
+def test_wrong_words_are_one_line(questions, asked, said):
+    with pytest.raises(UsageError, match=said) as raised:
+        asked(questions)
+    assert "\n" not in str(raised.value)
+
+
 # --- where the passages are from
 def test_questions_carry_their_corpus(questions):
     assert repr(questions[:2]) == "2 questions of hotpotqa (synthetic:100)"

@@ -52,6 +52,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                             'treekit/adapters/free_form.py')},
             'treekit.adapters.functions': { 'treekit.adapters.functions._over_passages': ( '17_adapters/functions.html#_over_passages',
                                                                                            'treekit/adapters/functions.py'),
+                                            'treekit.adapters.functions._own_state': ( '17_adapters/functions.html#_own_state',
+                                                                                       'treekit/adapters/functions.py'),
                                             'treekit.adapters.functions._takes_passages': ( '17_adapters/functions.html#_takes_passages',
                                                                                             'treekit/adapters/functions.py'),
                                             'treekit.adapters.functions.check_signature': ( '17_adapters/functions.html#check_signature',

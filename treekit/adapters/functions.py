@@ -12,6 +12,7 @@ from collections.abc import Callable
 from .own_method import PipelineMethod, object_hash, own_method
 from .pipeline import PipelineContext, in_thread
 from ..config import UsageError
+from ..core.fingerprints import fingerprint
 
 
 # %% ../../nbs/17_adapters/03_functions.ipynb #34aed244
@@ -33,6 +34,15 @@ def check_signature(
         signature.bind("question", "context")
     except TypeError:
         raise UsageError(f"{name} should take question and context: it takes {signature}") from None
+
+
+def _own_state(function):
+    "What tells a function from another one of its name in the same file: its code, and the values that it captured."
+    if not inspect.isfunction(function):
+        return []
+    found, captured = function.__code__, inspect.getclosurevars(function).nonlocals
+    constants = [repr(c) for c in found.co_consts if not inspect.iscode(c)]
+    return [found.co_code.hex(), constants, repr(function.__defaults__), repr(sorted(captured.items()))]
 
 
 def _takes_passages(function):
@@ -70,6 +80,7 @@ def function_method(
     check_signature(function, name)
     if not code:
         code, file = object_hash(function)
+        code = fingerprint(code, _own_state(function))
     if _takes_passages(function):
         function = _over_passages(function)
     if is_asynchronous(function):

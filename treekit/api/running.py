@@ -189,6 +189,8 @@ class Run:
         >>> r.edit(0).is_replay_of(r, 0)
         True
         """
+        if not -len(self) <= i < len(self):
+            raise UsageError(f"the run has {len(self)} answers: there is none numbered {i}")
         edits = (reply, query, passages)
         if node is None and edits != (None, None, None):
             raise UsageError("an edit needs its node: its number, or words of it")
@@ -263,6 +265,8 @@ def _by_dataset(questions, corpus):
             Questions(questions, corpus.name, corpus.data, corpus.seed) if isinstance(questions, list) else questions
         )
         corpus = None
+    if isinstance(questions, str):
+        raise UsageError(f"questions are loaded: load({questions!r}, n=20)")
     if isinstance(questions, Questions):
         questions = [questions]
     if isinstance(questions, dict):
@@ -316,7 +320,7 @@ def run(
     """
     asked, data, seed, corpus = _by_dataset(questions, corpus)
     profile = profile_of(model, data or "synthetic", seed, settings)
-    found = methods_of(methods, profile, asked)
+    found = methods_of(methods, profile, asked if corpus is None else {})
     return _run(found, asked, profile, corpus, {})
 
 
@@ -343,6 +347,8 @@ def ask(
     >>> r[0].answer
     'Tephne Talapoulos'
     """
+    if not question.strip():
+        raise UsageError("the question is empty")
     base = model_named(model) if isinstance(model, str) else model
     profile = profile_of(base, settings.get("data", base.data), base.seed, settings)
     dataset = own_dataset(profile, question) if corpus is None else "ask"

@@ -42,14 +42,18 @@ def table(
     if not artefact:
         raise UsageError(f"{name!r} names no table: write PAPER/TABLE, as in arise/table1")
     cells, scored = published(paper, artefact), _of_paper(get_paper(paper), "scored_cells")
-    if renamed := _of_paper(get_paper(paper), "printed"):
+    if renamed := _of_paper(get_paper(paper), "printed") or _of_paper(get_paper(paper), "by_model"):
         cells = renamed(cells)
     groups = list(dict.fromkeys(r["group"] for r in cells))
     group = choose("group of printed rows", group, groups) if group else groups[0]
     cells = [r for r in cells if r["group"] == group]
     if scored is None:
         raise UsageError(f"{paper} has no function that scores the cells of its tables")
-    found = compare(cells, scored(run.results), run.results, group=group, by_model=False)
+    try:
+        rows = scored(run.results)
+    except ValueError as e:  # a metric that needs other settings says which
+        raise UsageError(str(e)) from None
+    found = compare(cells, rows, run.results, group=group, by_model=False)
     found = found.rename(columns=dict(published="printed", reproduced="measured"))
     if not run.opened.kept.profile.offline:
         found["difference"] = found.measured - found.printed
