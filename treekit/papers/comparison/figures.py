@@ -251,8 +251,10 @@ def beside_plot(
     import matplotlib.pyplot as plt
 
     house_style()
+    height, stacked = 0.9 + 0.24 * len(lines), width < PAGE  # one above the other in a column
+    shape = dict(nrows=2, sharex=False) if stacked else dict(ncols=2, width_ratios=(3, 2))
     fig, (quality, tokens) = plt.subplots(
-        1, 2, sharey=True, figsize=(width, 0.9 + 0.24 * len(lines)), width_ratios=(3, 2)
+        **shape, sharey=True, figsize=(width, height * (1 + stacked)), layout="constrained"
     )
     for y, line in enumerate(lines):
         colour = _front_colour(line["method"], own)
@@ -263,11 +265,14 @@ def beside_plot(
     for ax in (quality, tokens):
         for y in edges:
             ax.axhline(y, color="#cccccc", lw=0.6, marker="", linestyle="-")
-    quality.set_yticks(range(len(lines)), [f"{line['method']}  ({line['dataset']})" for line in lines], fontsize=7)
-    quality.set(xlabel=f"gold answers that {model} states, %", xlim=(0, None))
+    for ax in (quality, tokens):
+        ax.set_yticks(range(len(lines)), [f"{line['method']}, {line['dataset']}" for line in lines], fontsize=7)
+    if not stacked:
+        tokens.tick_params(labelleft=False)
+    quality.set(xlabel="gold answers stated, %", xlim=(0, None))
     quality.invert_yaxis()
     tokens.set(xlabel="tokens per question", xscale="log")
-    return describe(fig, "", f"{INTERVALS}; blue: the paper's own method")
+    return describe(fig, "", f"{model}; {INTERVALS}; blue: the paper's own method")
 
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #0b4bc415
