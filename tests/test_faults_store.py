@@ -185,7 +185,8 @@ def locks(tmp_path_factory):
     "kind, why", [("granted", "two commands would pay for the same calls"), ("refused", "no lock can be taken")]
 )
 def test_where_locks_do_not_hold_nothing_is_paid(server, locks, tmp_path, kind, why):
-    words = ("--profile", "local", "--endpoint", server.url, "--model", "m", "--data", "synthetic")
+    said = dict(endpoint=server.url, model="m", data="synthetic").items()
+    words = ("--profile", "local", *(w for k, v in said for w in ("--set", f"{k}={v}")))
     for command in (("reproduce", "toq/table2"), ("ask", "Who?"), ("doctor",)):
         code, said = locks(kind, tmp_path, *command, *words)
         assert command == ("doctor",) or not server.requests

@@ -18,7 +18,17 @@ ROOT = Path(__file__).resolve().parents[1]
 NAMES = re.compile(
     r"treerare|(?<![a-z])toq(?![a-z])|(?<![a-z])arise(?![a-z])|searchr(?!1)|rdr2|tree-of-question|search-r(?!1)\b", re.I
 )
-EXPLAINED = {}  # module -> {line: why it may name a paper}; none so far
+# module -> lines that may name a paper: the front door exports the five methods, and shows examples
+EXPLAINED = {
+    "__init__.py": {
+        f'"papers.{module}.method": ("{name}",),'
+        for module, name in dict(
+            treerare="TreeRare", toq="TreeOfQuestion", arise="ARISE", searchr="SearchR", rdr2="RDR2"
+        ).items()
+    },
+    "api/running.py": {'method: Any = "treerare",  # as for `run`'},
+    "api/tables.py": {'raise UsageError(f"{name!r} names no table: write PAPER/TABLE, as in arise/table1")'},
+}
 
 
 def docstrings(source):
