@@ -393,7 +393,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(fields(Profile)) - 1 <= 34, len(every) <= 32, len(options) <= 112) == (True, True, True)
 
 
-@pytest.mark.parametrize("folder, most", [("treekit", 47_500), ("tests", 19_100)])
+@pytest.mark.parametrize("folder, most", [("treekit", 46_500), ("tests", 19_000)])
 def test_statements_may_only_become_fewer(folder, most):
     "Aims: 33,000 and 19,000. A number rises only here, in the commit that needs it."
     from statements import statements
