@@ -343,9 +343,7 @@ def against_best(
 
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #abd3698b
-SIZES_ON_TWO_CORES = (
-    "Smaller than printed: 3 passages a search; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
-)
+SIZES_ON_TWO_CORES = "Smaller than printed: 3 passages a search, at most 128 tokens a reply; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
 
 # paper -> data set, what is searched in its experiments, and the most questions
 SETTING_OF = {
