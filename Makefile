@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce dry-run rehearse docs export sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce dry-run rehearse docs sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -72,12 +72,6 @@ fuzz: $(READY)
 lint: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check --quiet || { echo "not formatted: run ruff format"; exit 1; }
-
-# the modules from the notebooks; nbdev leaves their layout as it comes out
-export: $(READY)
-	$(BIN)/ruff format --quiet nbs
-	$(BIN)/nbdev-export
-	$(BIN)/ruff format --quiet treekit
 
 bench: $(READY)
 	$(BIN)/python -m pytest -s -m "not slow" tests/benchmarks
