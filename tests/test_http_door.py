@@ -13,7 +13,7 @@ from treekit.core.prompts import CallFailed, Prompt
 from treekit.core.http import certificates, http_client, without_key
 from treekit.llm.openai_client import OpenAIClient
 
-KEY = "sk-canary-0123456789/abc"
+KEY = "canary-0123456789/abc"
 REQUEST = Prompt("test.door", "answer", "$question", TEXT)(question="Who directed it?")
 
 
