@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['PROPOSED', 'USUAL_ROWS', 'THREE_ROWS', 'SMALL_SEARCH', 'COSTLY', 'SHOWN_AS', 'COLUMN_NAMES', 'MEAN', 'MULTIHOP_MEAN',
-           'SIZES_ON_TWO_CORES', 'SETTING_OF', 'ComparedMethod', 'trained_search_r1', 'entrants', 'with_top_k',
-           'why_not', 'run_across', 'empty_cells', 'search_r1_note', 'qualities', 'quality_cells', 'against_best',
-           'small_run', 'warnings_by_method', 'beside_baselines', 'what_methods_add', 'cost_rows']
+           'SIZES_ON_TWO_CORES', 'SETTING_OF', 'MOST_QUESTIONS', 'ComparedMethod', 'trained_search_r1', 'entrants',
+           'with_top_k', 'why_not', 'run_across', 'empty_cells', 'search_r1_note', 'qualities', 'quality_cells',
+           'against_best', 'small_run', 'warnings_by_method', 'beside_baselines', 'what_methods_add', 'cost_rows']
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bca489b1
 import re
@@ -307,14 +307,15 @@ def against_best(
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #abd3698b
 SIZES_ON_TWO_CORES = "Smaller than printed: 3 passages a search, at most 128 tokens a reply; ARISE 4 iterations, depth 3, width 2 (printed: 200, 4, 5)"
 
-# paper -> data set, what is searched in its experiments, and the most questions
+# paper -> data set, and what is searched in its experiments
 SETTING_OF = {
-    "TreeRare": ("hotpotqa", "corpus", 10),
-    "Tree-of-Question": ("hotpotqa", "corpus", 1000),
-    "ARISE": ("hotpotqa", "own", 1000),
-    "SEARCH-R": ("hotpotqa", "own", 1000),
-    "RDR²": ("asqa", "documents", 1000),
+    "TreeRare": ("hotpotqa", "corpus"),
+    "Tree-of-Question": ("hotpotqa", "corpus"),
+    "ARISE": ("hotpotqa", "own"),
+    "SEARCH-R": ("hotpotqa", "own"),
+    "RDR²": ("asqa", "documents"),
 }
+MOST_QUESTIONS = {"TreeRare": 10}  # of the recorded run
 
 
 def small_run(
@@ -325,8 +326,8 @@ def small_run(
     "Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer."
     entered, parts = entrants(P, "three", 3), []
     for paper in papers:
-        name, scope, most = SETTING_OF[paper]
-        own = replace(P, search_scope=scope, n=min(P.n, most))
+        name, scope = SETTING_OF[paper]
+        own = replace(P, search_scope=scope, n=min(P.n, MOST_QUESTIONS.get(paper, P.n)))
         rows = {m: e for m, e in entered.items() if e.paper == paper}
         parts.append(run_across(rows, sample_questions(own, (name,)), own, **session))
     return joined(*parts), entered
@@ -343,11 +344,9 @@ def warnings_by_method(
     "Number of questions in whose traces a warning is: a reply in another format, a cut reply, a step that wasn't made."
     found = Counter((r.method, said) for r in results.rows for said in _warnings(r))
     asked = Counter(r.method for r in results.rows)
-    return [
-        dict(method=m, warning=said, questions=found[m, said], n=asked[m])
-        for m in asked
-        for said in sorted((w for own, w in found if own == m), key=lambda w: (-found[m, w], w))
-    ]
+    place = {method: i for i, method in enumerate(asked)}
+    order = sorted(found, key=lambda key: (place[key[0]], -found[key], key[1]))
+    return [dict(method=m, warning=said, questions=found[m, said], n=asked[m]) for m, said in order]
 
 
 def beside_baselines(
@@ -356,16 +355,16 @@ def beside_baselines(
 ) -> list[dict]:  # a row of `quality_cells` with calls, tokens, critical_path, warned; own_adds, adds_low, adds_high, p
     "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
     found, cost = qualities(results), {(c["method"], c["dataset"]): c for c in results.cost()}
-    own = {(rows[m].paper, d): s[d] for (m, d), s in found.items() for s in [{d: s}] if rows[m].proposed}
+    own = {(rows[m].paper, d): scores for (m, d), scores in found.items() if rows[m].proposed}
+    warned = Counter((r.method, r.dataset) for r in results.rows if any(n.notes for n in r.trace.nodes))
     made = []
-    for cell, spent in zip(quality_cells(results, rows), found):
-        _, d = spent
-        c, mine = cost[spent], own.get((cell["paper"], d))
+    for cell, ((m, d), scores) in zip(quality_cells(results, rows), found.items()):  # the means come after the cells
+        spent, mine = cost[m, d], own.get((rows[m].paper, d))
         line = {k: cell[k] for k in ("paper", "method", "dataset", "metric", "n", "failures", "value", "low", "high")}
-        line |= dict(calls=c["calls"], tokens=c["tokens_in"] + c["tokens_out"], critical_path=c["critical_path"])
-        line["warned"] = sum(bool(_warnings(r)) for r in results.rows if r.method == cell["method"])
-        if mine and not rows[cell["method"]].proposed:
-            test = paired_test(*zip(*((found[spent][q], mine[q]) for q in found[spent])))
+        line |= dict(calls=spent["calls"], tokens=spent["tokens_in"] + spent["tokens_out"])
+        line |= dict(critical_path=spent["critical_path"], warned=warned[m, d])
+        if mine and not rows[m].proposed:
+            test = paired_test(*zip(*((scores[q], mine[q]) for q in scores)))
             line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p)
         made.append(line)
     return made
