@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['has_hangul', 'is_korean', 'korean_question', 'korean_corpus', 'clean', 'Morpheme', 'preload_analyser', 'morphemes',
-           'morpheme_terms', 'syllable_pairs', 'spaced_words', 'korean']
+           'morpheme_terms', 'syllable_pairs', 'korean']
 
 # %% ../../nbs/01_language/02_morphemes.ipynb #666b93d8
 import re, threading, unicodedata, warnings
@@ -167,11 +167,6 @@ def syllable_pairs(text: str) -> list[str]:
         for p in pieces
         for t in ([p] if len(p) == 1 or not has_hangul(p) else [p[i : i + 2] for i in range(len(p) - 1)])
     ]
-
-# %% ../../nbs/01_language/02_morphemes.ipynb #798820b0
-def spaced_words(text: str) -> list[str]:
-    "Words between spaces, with particles."
-    return clean(text).lower().split()
 
 # %% ../../nbs/01_language/02_morphemes.ipynb #d1f56de3
 def korean(
