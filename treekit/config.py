@@ -364,8 +364,8 @@ def _trust():
 
 def add_trust(
     folder: Path | str | None = None,  # settings and notebooks may come from it
-    key: tuple[str, str]
-    | None = None,  # an environment variable, and a server that its value may be sent to: "api.openai.com"
+    # an environment variable, and a server that its value may be sent to: "api.openai.com"
+    key: tuple[str, str] | None = None,
 ):
     "Mark a folder as trusted, or bind a key to a server, in a file of the user's own."
     path, found = _trust_file(), _trust()

@@ -46,8 +46,7 @@ class Questions(list):
 def load(
     name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, multihop, komultihop, …
     n: int | None = None,  # size of the sample; None: all
-    data: str
-    | Path = "synthetic",  # "synthetic" ("synthetic:100": from so many articles), "real" (bundled), "hub", a folder or a file
+    data: str | Path = "synthetic",  # "synthetic[:ARTICLES]", "real" (bundled), "hub", a folder or a file
     split: str = "dev",  # "dev", "train" or "test"
     seed: int = 0,  # of the sample, and of the synthetic corpus
 ) -> Questions:

@@ -217,8 +217,7 @@ class Run:
         self,
         file: Path | str,  # CSV file; created with the first judgement
         annotator: str = "",  # name; can be entered on the page
-        passages: list[Passage]
-        | None = None,  # to vote on responses with the passages that they rest on; None: name outcomes
+        passages: list[Passage] | None = None,  # to vote on responses, shown with these; None: name outcomes
     ) -> AnnotationPage | VotingPage:  # its `widget` is the page, its `agreement()` the raters' agreement
         "Page on which a person judges the answers, one after another, without the methods' names."
         if passages is None:

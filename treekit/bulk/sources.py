@@ -88,7 +88,7 @@ def _lines(path):
                 if line.strip() and not (number == 1 and line.startswith(b"id\ttext\t")):
                     yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as e:
-        raise UsageError(f"{path.name}: can't be read to its end ({type(e).__name__}): download it anew") from None
+        raise UsageError(f"{path.name}: can't be read to its end ({type(e).__name__}): download it again") from None
 
 
 def _file(path):

@@ -187,8 +187,8 @@ def collect_from(
     course: CourseFolder,
     assignment: str,
     folder: Path,
-    received: float
-    | None = None,  # time at which all of them were handed in, in seconds since 1970; default: the files' times
+    # time at which all of them were handed in, in seconds since 1970; default: the files' times
+    received: float | None = None,
 ) -> tuple[list[str], list[str]]:  # students with a new attempt; rejected files with reasons
     "Collect the submissions of an inbox. One that can't be read doesn't stop the others."
     folder = Path(folder)

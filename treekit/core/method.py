@@ -285,8 +285,8 @@ class Context:
         *,
         node: Node | None = None,  # the step of the call
         n: int = 1,  # samples
-        priority: int
-        | None = None,  # sequential calls that follow this one: longer chains go first; None: by the clock
+        # sequential calls that follow this one: longer chains go first; None: by the clock
+        priority: int | None = None,
         temperature: float | None = None,  # `None`: as the profile says
         max_tokens: int | None = None,  # `None`: as the profile says
         logprobs: bool = False,  # each value is then (value, ((token, log-probability), …)), or (value, None) where the server gives none

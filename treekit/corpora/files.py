@@ -92,10 +92,10 @@ def open_bytes(
     except FileNotFoundError:
         raise UsageError(f"no file {path.name!r}: give the path of a file that exists") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, lzma.LZMAError) as e:
-        raise DataError(f"{path.name} is cut off or damaged ({type(e).__name__}): download it anew") from None
+        raise DataError(f"{path.name} is cut off or damaged ({type(e).__name__}): download it again") from None
     except OSError as e:
         if not e.errno:
-            raise DataError(f"{path.name} is cut off or damaged ({e}): download it anew") from None  # of bz2
+            raise DataError(f"{path.name} is cut off or damaged ({e}): download it again") from None  # of bz2
         raise UsageError(f"{path.name}: can't be read ({e.strerror})") from None
 
 

@@ -305,14 +305,14 @@ def _hub_archive(name, split, repo, member, place=""):
         with tarfile.open(path) as archive:
             found = next((m for m in archive if m.isfile() and Path(m.name).name == member), None)
             if found is None:
-                raise UsageError(f"{_ALCE} has no file {member}: download it anew from {repo}")
+                raise UsageError(f"{_ALCE} has no file {member}: download it again from {repo}")
             if found.size > _LARGEST:
-                raise DataError(f"{_ALCE}: {member} has {found.size:,} bytes: download it anew from {repo}")
+                raise DataError(f"{_ALCE}: {member} has {found.size:,} bytes: download it again from {repo}")
             records = json.loads(archive.extractfile(found).read().decode("utf-8"))
     except FileNotFoundError:
         raise UsageError(f"no file {_ALCE} in {repo}: copy it whole") from None
     except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as e:
-        raise DataError(f"{_ALCE}: can't be read ({type(e).__name__}): download it anew from {repo}") from None
+        raise DataError(f"{_ALCE}: can't be read ({type(e).__name__}): download it again from {repo}") from None
     return [parse_question(r, f"{member}, record {n}", name) for n, r in enumerate(records, 1)]
 
 # %% ../../nbs/06_corpora/02_load.ipynb #a936ac20

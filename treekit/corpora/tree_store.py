@@ -131,7 +131,7 @@ def _pages(source, at):
             inside = False
     if inside:
         raise UsageError(
-            f"{source.name} is cut off in the middle of a page: download it anew, delete the store and build again"
+            f"{source.name} is cut off in the middle of a page: download it again, delete the store and build again"
         )
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #b73492f6
@@ -264,8 +264,8 @@ def build(
     path: str | Path,  # the store
     workers: int | None = None,  # processes; default: one per core for a file, none for an iterable
     progress: bool = True,
-    mapped: Callable
-    | None = None,  # executor in place of processes: (a function of a list, lists) -> its results, in order
+    # executor in place of processes: (a function of a list, lists) -> its results, in order
+    mapped: Callable | None = None,
     **options,  # `tables` and `keep`, as for `from_wikitext`
 ) -> "TreeStore":
     """Build a store, or resume. Raises a `UsageError` for a file that is not a tree store, or is of another source.

@@ -370,8 +370,8 @@ def execute(
     methods: dict,  # name -> method
     questions: dict,  # dataset -> its questions
     profile: Profile,
-    corpora: dict
-    | None,  # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
+    # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
+    corpora: dict | None,
     options: RunOptions,
 ) -> Results:
     "Answer all questions with all methods; stored predictions are reused."

@@ -135,8 +135,8 @@ UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 
 def source_of(
-    place: str
-    | Path,  # "synthetic" ("synthetic:1000": so many articles), "real", "hub" ("hub:DIR": a copy on disk), a folder, or a file
+    # "synthetic" ("synthetic:1000": so many articles), "real", "hub" ("hub:DIR": a copy on disk), a folder, or a file
+    place: str | Path,
     name: str = "",  # of the data set; unpublished ones are synthetic
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Source of questions for a profile's `data`."
@@ -163,8 +163,8 @@ def datasets(
 # %% ../../nbs/14_experiments/07_resources.ipynb #22e3b01a
 def load(
     name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, ...: see `datasets`
-    source: str
-    | Path = "synthetic",  # "synthetic" (or "synthetic:100000" for so many articles), "hub", a folder, or a file
+    # "synthetic" (or "synthetic:100000" for so many articles), "hub", a folder, or a file
+    source: str | Path = "synthetic",
     split: str = "dev",  # "dev", "train" or "test"
     n: int | None = None,  # sample size; None: all, in the source's order
     seed: int = 0,  # of the sample and of the synthetic corpus

@@ -43,8 +43,8 @@ def run(
     questions: dict,  # dataset -> its questions
     profile: Profile,  # model, passages and limits
     *,
-    corpora: dict
-    | None = None,  # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
+    # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
+    corpora: dict | None = None,
     options: RunOptions | None = None,  # default: those of this process
     **given,  # fields that override the options: store, chat, embedder, router, navigator, progress, budget
 ) -> Results:

@@ -41,8 +41,8 @@ class RunComparison:
 def compare_runs(
     first: OpenRun,
     second: OpenRun,
-    methods: tuple[str, str]
-    | None = None,  # which of each; default: the first of the first run, and the same or the first of the second
+    # which of each; default: the first of the first run, and the same or the first of the second
+    methods: tuple[str, str] | None = None,
 ) -> RunComparison:
     "Put two runs side by side."
     a, b = methods or _default(first, second)

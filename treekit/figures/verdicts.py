@@ -148,8 +148,8 @@ class Provenance:
         self,
         runs,  # `Results`, or several, or none
         published_rows: list[dict],  # of the artefact, which the first row names
-        differs: list[str]
-        | None = None,  # differences from the paper's experiment; `None`: computed from the runs' metadata
+        # differences from the paper's experiment; `None`: computed from the runs' metadata
+        differs: list[str] | None = None,
     ):
         self.runs = list(runs) if isinstance(runs, (list, tuple)) else [runs]
         first = published_rows[0] if published_rows else {}

@@ -401,8 +401,8 @@ class DualPath:
         fusion: Literal["lists", "reciprocal"] = "reciprocal",  # "lists": the paper's
         refill: bool = True,  # for lists
         constant: int = 2,  # for reciprocal ranks
-        literal: Informativeness
-        | None = None,  # for reciprocal ranks: a second ranking by informativeness; each has half the weight
+        # for reciprocal ranks: a second ranking by informativeness; each has half the weight
+        literal: Informativeness | None = None,
     ):
         choose("fusion", fusion, ["lists", "reciprocal"])
         if min(shares) < 0 or not any(shares):

@@ -35,7 +35,7 @@ def _pickled(file):
         return list(ids), np.asarray(vectors if hasattr(vectors, "shape") else np.stack(vectors))
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError) as e:
         raise UsageError(
-            f"{file.name} is no file of ids and vectors ({' '.join(str(e).split())[:120]}): download it anew"
+            f"{file.name} is no file of ids and vectors ({' '.join(str(e).split())[:120]}): download it again"
         ) from None
 
 # %% ../../nbs/09_retrieval/05_precomputed_vectors.ipynb #92c12644
@@ -52,7 +52,7 @@ def _plain(file):
             f"no file {file.with_suffix('.ids').name} beside {file.name}: one id a line, in the vectors' order"
         ) from None
     except (ValueError, EOFError) as e:
-        raise UsageError(f"{file.name} can't be read ({e}): download it anew") from None
+        raise UsageError(f"{file.name} can't be read ({e}): download it again") from None
 
 
 class _Rows:
@@ -73,7 +73,7 @@ def _flat(file):
         index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as e:
         raise UsageError(
-            f"{file.name} is no index of FAISS's ({' '.join(str(e).split())[-80:]}): download it anew"
+            f"{file.name} is no index of FAISS's ({' '.join(str(e).split())[-80:]}): download it again"
         ) from None
     if not isinstance(faiss.downcast_index(index), faiss.IndexFlat):
         raise UsageError(
@@ -124,7 +124,7 @@ class PrecomputedVectors:
             self._part, (ids, vectors) = None, self._read(self._files[number])
             if len(ids) != vectors.shape[0]:
                 raise UsageError(
-                    f"{self._files[number].name}: {len(ids):,} ids for {vectors.shape[0]:,} vectors: download it anew"
+                    f"{self._files[number].name}: {len(ids):,} ids for {vectors.shape[0]:,} vectors: download it again"
                 )
             self._part, self._number = (ids, vectors), number
             if number + 1 == len(self._starts):

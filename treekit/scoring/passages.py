@@ -39,8 +39,8 @@ def set_scores(
 def passage_scores(
     passages: list[str],  # the reader's input, in order
     golds,  # per reading, its short answers
-    slots: int
-    | None = 5,  # divisor of lengths and scores: $top_k$, which is $|C|$ in App. B.2; None: the passages that there are
+    # divisor of lengths and scores: $top_k$, which is $|C|$ in App. B.2; None: the passages that there are
+    slots: int | None = 5,
 ) -> dict:  # em, hit, score between 0 and 1; len: words
     "RDR²'s P-EM, P-HIT, P-SCORE (Eq. 6) and P-LEN."
     golds, whole, over = gold_answers(golds), "\n".join(passages), slots or len(passages) or 1

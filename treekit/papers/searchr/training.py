@@ -261,8 +261,8 @@ def stage(
     folder: Path | str,  # of all stages
     preset: Preset,
     seed: int = 0,  # of the split, the order, the samples, and random weights
-    follow: Callable
-    | None = None,  # function [(question ID, path)] -> [F1 of its answer]: for `ON_ANSWERS`, and for presets with `drawn`
+    # function [(question ID, path)] -> [F1 of its answer]: for `ON_ANSWERS`, and for presets with `drawn`
+    follow: Callable | None = None,
 ) -> dict:  # log: rows; folder: of the model; n: number of training samples
     "Train a stage and those before it, or load finished ones."
     place = Path(folder, _FOLDERS[choose("stage", name, _FOLDERS)])
