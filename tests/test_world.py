@@ -224,5 +224,5 @@ def test_wrong_requests():
         SyntheticWiki(articles=10)
     with pytest.raises(UsageError, match="did you mean 'bridge'"):
         SyntheticWiki().questions("brigde")
-    with pytest.raises(UsageError, match="no dataset of the world"):
+    with pytest.raises(UsageError, match="no data set of the synthetic wiki"):
         load("hotpot", "synthetic")

@@ -70,7 +70,7 @@ class Fictional:
 
     def questions(self, name: str, split: str = "dev", n: int | None = None, seed: int = 0) -> list[Question]:
         "As `Files.questions`; the seed is the corpus' seed."
-        choose("dataset of the world", name, WORLD)
+        choose("data set of the synthetic wiki", name, WORLD)
         return list(_questions_of(name, self.articles, seed, n, "train" if split == "train" else "dev"))
 
     def passages(self, name: str, seed: int = 0) -> list[Passage]:

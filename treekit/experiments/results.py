@@ -108,7 +108,8 @@ def value_of(
     except Exception as e:
         if row.error:
             return 0.0
-        raise ValueError(f"{metric} failed on question {row.question.id} ({row.dataset}): {e}") from e
+        name = metric if isinstance(metric, str) else getattr(metric, "__name__", repr(metric))
+        raise ValueError(f"{name} failed on question {row.question.id} ({row.dataset}): {e}") from e
     return 0.0 if row.error else found
 
 # %% ../../nbs/14_experiments/13_results.ipynb #04abda09

@@ -196,7 +196,7 @@ def _own(world, name, kind, split, hops):
 # %% ../../nbs/07_synthetic/07_generate.ipynb #4d1e8284
 def _dataset(world, name, n, split):
     "Questions of a mix of kinds."
-    choose("dataset of the world", name, STYLES)
+    choose("data set of the synthetic wiki", name, STYLES)
     mix, n = _mix(name, split), SIZES.get(name) if n is None else n
     lists = [_own(world, name, kind, split, hops) for kind, hops, _ in mix]
     found = []
