@@ -399,3 +399,10 @@ def test_statements_may_only_become_fewer(folder, most):
     from statements import statements
 
     assert (counts := statements(folder)).total() <= most, counts
+
+
+def test_notebook_numbers_occur_once_in_their_folder():
+    found = {}
+    for p in (ROOT / "nbs").rglob("[0-9]*.ipynb"):
+        found.setdefault((p.parent, re.match(r"\d+", p.name)[0]), []).append(p.name)
+    assert {k: v for k, v in found.items() if len(v) > 1} == {}
