@@ -166,7 +166,7 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     table = clone / "figures/offline/treerare/table1.csv"
     first = table.read_bytes()
     assert (
-        b"simulated (offline)" in first
+        b",extractive,one page" in first
         and b"zero-shot,HotpotQA" in first
         and (clone / "figures/offline/README.md").exists()
     )
