@@ -9,9 +9,7 @@ process of its own, with one thread: it loads the model, reads 16 prompts (one t
 """
 
 import csv, json, os, resource, subprocess, sys, time
-from pathlib import Path
 
-import pytest
 
 TOKENS, ASKED = 48, 16
 COLUMNS = ("engine", "weights", "load_s", "read_tokens_s", "write_tokens_s", "memory_mb", "equal", "scores")
