@@ -42,7 +42,6 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
     "Run": dict(
         reproduce="Regenerate tables and figures",
         ask="Answer one question and show its tree",
-        compare="Compare your pipeline with papers' methods",
         init="Make a working folder, or a paper's package",
     ),
     "Check": dict(
@@ -659,7 +658,6 @@ def doctor(paper, profile, sets, as_json):
 
 # %% ../../nbs/25_cli/12_main.ipynb #0ca3d844
 from .bulk import bulk_command
-from .compare import compare_command
 from .corpus import corpus_command
 from .course import course_command
 from .handout import init_command, pack_command
@@ -679,7 +677,6 @@ own = (
     bulk_command,
     corpus_command,
     train_command,
-    compare_command,
     trust_command,
 )
 for command in own:
