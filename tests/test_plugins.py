@@ -219,7 +219,7 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     matrix = json.loads(treekit("reproduce", "--dry-run", "lookstwice/table1", "--profile", "openai", "--json"))
     assert "lookstwice/table1" in json.dumps(matrix) and "fails" not in json.dumps(matrix)
     assert "lookstwice/table1" in treekit(
-        "estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4
+        "reproduce", "--estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4
     )
 
     runs = json.loads(treekit("explore", "--list", "--json"))
