@@ -213,9 +213,10 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     method.write_text(method.read_text().replace("top_k: int = 2", "top_k: int = 3"))
     assert "unchanged" not in treekit("reproduce", "lookstwice/table1", "--n", 4, "--out", "out")  # its code counts
 
-    claims = json.loads(treekit("claims", "lookstwice", "--out", "out", "--json"))
-    assert [c["claim"] for c in claims] == ["lookstwice-01.1", "lookstwice-01.2", "lookstwice-02", "lookstwice-03"]
-    assert [c["direction"] for c in claims] == [*["not run"] * 3, "not tested"]  # the simulated model is no evidence
+    with open(work / "out" / "lookstwice" / "claims.csv", encoding="utf-8", newline="") as f:
+        claims = list(csv.DictReader(f))
+    assert [c["id"] for c in claims] == ["lookstwice-01.1", "lookstwice-01.2", "lookstwice-02", "lookstwice-03"]
+    assert [c["outcome"] for c in claims] == [*["not run"] * 3, "not tested"]  # the simulated model is no evidence
     matrix = json.loads(treekit("reproduce", "--dry-run", "lookstwice/table1", "--profile", "openai", "--json"))
     assert "lookstwice/table1" in json.dumps(matrix) and "fails" not in json.dumps(matrix)
     assert "lookstwice/table1" in treekit(
