@@ -187,8 +187,8 @@ def command(home, *words, where, code=0, **environment):
 def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstalled(tmp_path):
     home, work, site = tmp_path / "home", tmp_path / "work", tmp_path / "site"
     work.mkdir()
-    made = tmp_path / "package"
-    assert "pip install -e" in command(home, "init", "paper", "lookstwice", made, "--label", "Look Twice", where=work)
+    made = tmp_path / "lookstwice"
+    assert "pip install -e" in command(home, "init", made, "--paper", "Look Twice", where=work)
     install(site, made)
     shutil.rmtree(made / "lookstwice")  # only the installed copy is left
     path = os.pathsep.join([str(site), str(ROOT)])
@@ -242,8 +242,8 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
 
 @pytest.mark.slow
 def test_a_skeleton_passes_its_own_test(tmp_path):
-    command(tmp_path / "home", "init", "paper", "lookstwice", tmp_path / "package", where=tmp_path)
-    install(tmp_path / "site", tmp_path / "package")
+    command(tmp_path / "home", "init", tmp_path / "lookstwice", "--paper", "Lookstwice", where=tmp_path)
+    install(tmp_path / "site", tmp_path / "lookstwice")
     env = os.environ | dict(
         PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(ROOT)]), TREEKIT_HOME=str(tmp_path / "home")
     )
@@ -256,7 +256,7 @@ def test_a_skeleton_passes_its_own_test(tmp_path):
         "no:cacheprovider",
         "-c",
         os.devnull,
-        str(tmp_path / "package" / "tests"),
+        str(tmp_path / "lookstwice" / "tests"),
     ]
     done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr

@@ -88,10 +88,10 @@ def without(record, *fields):
 @pytest.mark.parametrize(
     "files, works, found",
     [
-        (dict(hotpotqa=hotpot()), True, "hotpotqa (1)"),
-        (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, "hotpotqa (1)"),  # as in the test set
+        (dict(hotpotqa=hotpot()), True, ": 1 questions"),
+        (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, ": 1 questions"),  # as in the test set
         (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
-        (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, "hotpotqa (1)"),
+        (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, ": 1 questions"),
         (
             dict(hotpotqa=hotpot(), musique=dict(id="1", question="Who?", answers=[])),
             False,

@@ -212,6 +212,7 @@ def _parser(profile):
 
 
 def _questions(profile):
+    from treekit.corpora.checking import check_place
     from treekit.corpora.load import Files, expected_files
     from treekit.experiments.resources import datasets, source_of
 
@@ -219,19 +220,11 @@ def _questions(profile):
     need_hub(profile)
     if not found:
         raise UsageError(f"no questions in {profile.data!r}: {expected_files('hotpotqa')}")
-    if not isinstance(source := source_of(profile.data), Files) or profile.data == "real":
+    if not isinstance(source_of(profile.data), Files) or profile.data == "real":
         return f"{profile.data}: {', '.join(found)}"
-    if Path(profile.data).is_file():
-        return f"{profile.data}: {len(source.questions(found[0])):,} questions"
-    read, bad = [], []
-    for name in source.datasets("dev"):
-        try:
-            read.append(f"{name} ({len(source.questions(name)):,})")
-        except UsageError as e:
-            bad.append(str(e))
-    if bad:
-        raise UsageError("; ".join(bad))
-    return f"{profile.data}: {', '.join(read)}"
+    if not (report := check_place(profile.data)).found:
+        raise UsageError("; ".join(report.text().splitlines()))
+    return "; ".join(report.text().splitlines())
 
 
 def _disk():
