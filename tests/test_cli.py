@@ -207,9 +207,7 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
 @pytest.mark.long
 def test_failed_questions_are_exit_code_1(clone):
     with Server(latency=0, rules=[["number 3", ""]]) as server:
-        code, out, _ = inside(
-            "reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone
-        )
+        code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, cwd=clone)
     assert code == 1 and "1 questions failed" in out
     assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
 
