@@ -171,7 +171,7 @@ def modules_behind(
     if "treekit.papers.registry" in found and paper in discover():
         more += [*discover()[paper].methods, *BASELINES]
     if "treekit.analysis.error_breakdown" in found and paper in discover():
-        more += filter(None, [discover()[paper].main_run])
+        more += filter(None, [discover()[paper].optional("evaluation", "main_run")])
     return modules_below(*names, *map(module_of, more), packages=packages) if more else found
 
 

@@ -28,7 +28,6 @@ from treekit.papers.plugin import (
     broken_references,
     get_paper,
     papers,
-    resolve,
     unregistered,
 )
 
@@ -674,8 +673,8 @@ def longest_prompt(
     artefact: str = "",  # empty: all, except special cases of a single table
 ) -> int:  # approximate tokens
     "Required context length: passages or documents in the longest prompt, instructions and reply."
-    own = get_paper(paper).longest_prompt
-    return (resolve(own)(artefact) if own else PASSAGE_TOKENS * USUAL_PASSAGES) + WORDING + profile.max_tokens
+    own = get_paper(paper).optional("paper", "longest_prompt")
+    return (own(artefact) if own else PASSAGE_TOKENS * USUAL_PASSAGES) + WORDING + profile.max_tokens
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c0de7a14
 def _reads(profile):
