@@ -509,11 +509,10 @@ def request_defaults(
     temperature: float | None,  # None: requests have no temperature
     max_tokens: int,
     reasoning_effort: str = "",
-    structured: bool = False,
 ) -> dict:
     "Parameters of requests that set none of their own. Optional ones that are not set are left out of the cache key."
-    optional = dict(reasoning_effort=reasoning_effort, structured=structured)
-    return dict(temperature=temperature, max_tokens=max_tokens) | {k: v for k, v in optional.items() if v}
+    sent = dict(reasoning_effort=reasoning_effort) if reasoning_effort else {}
+    return dict(temperature=temperature, max_tokens=max_tokens) | sent
 
 
 @dataclass(frozen=True)
@@ -549,18 +548,13 @@ class Profile:
     seed: int = 0  # which of them, and the samples' indices
     concurrency: int = 16  # calls in flight at once
     timeout: float = 60.0  # seconds for one call
-    retries: int = 5  # further tries of a failed call
     max_tokens: int = 1024  # longest completion
     context: int = 0  # tokens that the model reads and writes in one call; 0: not known
     # sampling temperature where a method does not set its own; None: no request has a temperature
     temperature: float | None = 0.0
     reasoning_effort: str = ""  # of a reasoning model: "low", "medium", "high", …; empty: not sent
-    structured: bool = False  # ask for replies by a JSON schema, where the prompt's format has one
-    # how a request names the longest completion: "auto", "max_tokens" or "max_completion_tokens"
-    limit_field: str = "auto"
     budget: float | None = None  # dollars that one run may spend; None: no limit
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
-    retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)
 
     @property
@@ -576,7 +570,7 @@ class Profile:
     @property
     def defaults(self) -> dict:
         "Parameters of requests that set none of their own. They are part of the cache key."
-        return request_defaults(self.temperature, self.max_tokens, self.reasoning_effort, self.structured)
+        return request_defaults(self.temperature, self.max_tokens, self.reasoning_effort)
 
     @property
     def synthetic(self) -> bool:
@@ -601,11 +595,10 @@ class Profile:
         )
 
 # %% ../nbs/00_config.ipynb #c50f21cf
-SMALLEST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0)
+SMALLEST = dict(n=1, concurrency=1, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0)
 CHOICES = dict(
     search_scope=("own", "corpus", "documents"),
     wiki=("corpus", "wikipedia"),
-    limit_field=("auto", "max_tokens", "max_completion_tokens"),
 )
 _OPTIONAL = ("budget", "temperature")  # empty or "none": no limit, no temperature
 

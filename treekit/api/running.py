@@ -7,6 +7,7 @@ __all__ = ['frame', 'Run', 'run', 'ask', 'explore']
 
 # %% ../../nbs/26_api/01_running.ipynb #e3331806
 import html, json
+from contextlib import chdir
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -326,7 +327,8 @@ def _run(methods, asked, profile, corpus, about, intervene=None):
     corpora, source = _given(corpus, asked)
     store = open_store(profile)
     session = dict(store=store, progress=not profile.offline, about=about | source)
-    results = experiment.run(methods, asked, profile, corpora=corpora, intervene=intervene, **session)
+    with chdir("."):  # a pipeline may change the working folder
+        results = experiment.run(methods, asked, profile, corpora=corpora, intervene=intervene, **session)
     return Run(open_run(store, results.kept), results)
 
 

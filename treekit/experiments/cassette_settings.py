@@ -76,18 +76,14 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     context=_whole(0, 1 << 30),
     temperature=lambda v: v in (None, "", "none") or _number(v),
     reasoning_effort=_like(r"[a-z]*", 40),
-    structured=_switch,
     switches=_like(r"[\w=.,+ -]*", 2000),
 )
 ASKING = dict(
     endpoint=_text,
-    limit_field=_like(r"[a-z_]*", 40),
     concurrency=_number,
     timeout=_number,
-    retries=_number,
     budget=lambda v: v is None or _number(v) or v == "",
     batch=_switch,
-    retrain=_switch,
 )
 NOTEBOOK_PARAMETERS = dict(  # of artefacts' notebooks, beside profile, n, seed, data, out, budget and settings
     allowance=_number,

@@ -383,9 +383,7 @@ def run_facts(
         reasoning_effort=models.defaults.get("reasoning_effort", ""),
         max_tokens=models.defaults.get("max_tokens"),
         length_control=str(getattr(method, "length_control", "")),
-        prompts=""
-        if profile.offline
-        else WORDING.get(profile.prompts, "of a file") + ", replies by a schema" * profile.structured,
+        prompts="" if profile.offline else WORDING.get(profile.prompts, "of a file"),
         policy=models.model,
         reading=reading_of(name, method, switches_of(profile)),
     )

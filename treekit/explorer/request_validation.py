@@ -15,7 +15,7 @@ from ..core.method import bare_method
 from .forks import Edits
 from .runs import OpenRun, RunData
 from .overrides import fields_of, sweep_field
-from ..papers.plugin import paper_of, resolve
+from ..papers.plugin import paper_of
 
 # %% ../../nbs/19_explorer/12_request_validation.ipynb #0e775c54
 RETRIEVERS = ("bm25", "bm25s", "dense", "hybrid", "weighted", "bridged")  # without those that would fetch something
@@ -152,9 +152,10 @@ def _routed(run, row, key, said):
     node = next((n for n in row.trace.nodes if n.kind == "routing" and key in n.calls), None)
     if node is None:
         raise UsageError("these behaviours belong to no routing step of the answer")
-    if paper is None or not paper.reply_formats:
+    formats = paper and paper.optional("paper", "reply_formats")
+    if not formats:
         raise UsageError("it isn't known how this method's router replies")
-    return resolve(paper.reply_formats)[getattr(own, "format", "tag")].render(
+    return formats()[getattr(own, "format", "tag")].render(
         [(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said]
     )
 
