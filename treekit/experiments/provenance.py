@@ -15,7 +15,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, kit_path
 from ..core.fingerprints import fingerprint
-from ..core.method import configure, requirements_of, settings
+from ..core.method import bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM, trained_folder
 from ..core.types import Question
 from ..corpora.load import split_of
@@ -122,7 +122,7 @@ def _kinds_that_differ(methods, name):
     values = {}
     for method in methods.values():
         if name in (own := _fields(method)):
-            values.setdefault(type(method).__name__, set()).add(repr(own[name]))
+            values.setdefault(type(bare_method(method)).__name__, set()).add(repr(own[name]))
     return sorted(kind for kind, found in values.items() if len(found) > 1)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #f34e687f

@@ -11,7 +11,8 @@ from typing import Any
 
 from ..config import Profile, UsageError, choose
 from .edited_parses import moved_heads
-from .forks import Edits, ForkedMethod
+from ..core.method import bare_method
+from .forks import Edits
 from .runs import OpenRun, RunData
 from .overrides import fields_of, sweep_field
 from ..papers.plugin import paper_of
@@ -60,9 +61,7 @@ def fields_record(run: OpenRun, method: str) -> dict:
     "A method's fields and its profile's, for a page."
     choose("method of the run", method, run.kept.head["methods"])
     own = run.kept.method(method)
-    fields = [
-        f for f in fields_of(own.of if isinstance(own, ForkedMethod) else own) if f["kind"] != "other" or f["choices"]
-    ]
+    fields = [f for f in fields_of(bare_method(own)) if f["kind"] != "other" or f["choices"]]
     rows = sum(m == method for m, *_ in run.kept.rows)
 
     def grouped(some):
@@ -148,8 +147,7 @@ def sweep_record(
 # %% ../../nbs/19_explorer/12_request_validation.ipynb #a202cee5
 def _routed(run, row, key, said):
     "A router's reply with other behaviours: (tag, node's number) each; none: a refusal."
-    own = run.kept.method(row.method)
-    own = own.of if isinstance(own, ForkedMethod) else own
+    own = bare_method(run.kept.method(row.method))
     paper = paper_of(type(own).__module__)
     node = next((n for n in row.trace.nodes if n.kind == "routing" and key in n.calls), None)
     if node is None:
