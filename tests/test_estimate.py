@@ -34,12 +34,12 @@ ARTEFACTS = {  # of four papers, with what they ask here
 
 
 def said(*words, cwd):
-    "What `treekit estimate` prints; in this process, since another one takes seconds to start."
+    "What `treekit reproduce --estimate` prints; in this process, since another one takes seconds to start."
     with pytest.MonkeyPatch.context() as patch:
         warmly(patch)
         patch.chdir(cwd)
         patch.setenv("TREEKIT_HOME", str(cwd / ".treekit"))
-        result = CliRunner().invoke(main, ["estimate", *words])
+        result = CliRunner().invoke(main, ["reproduce", "--estimate", *words])
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -267,7 +267,7 @@ def test_the_plot_has_every_column_that_ran_and_every_printed_model():
 
 
 def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tmp_path):
-    "A range over the tables; the claims as `treekit claims` counts them; a folder without comparisons in its own tables' words."
+    "A range over the tables; the claims as the report counts them; a folder without comparisons in its own tables' words."
     folder, offline = tmp_path / "treerare", root() / "figures" / "offline"
     for artefact, n in (("figure3", 50), ("table1", 600)):
         rows = [score("zero-shot", 0.47, n=n)]

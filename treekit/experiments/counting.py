@@ -149,7 +149,7 @@ def count_calls(
     "Answer a few questions of a run with clients that count, and write the counts of each method on each data set."
     most = options.count_questions
     few = {d: qs[:: -(-len(qs) // most)] for d, qs in questions.items()}
-    cheap = replace(profile, budget=None, wiki=profile.wiki if profile.retriever.startswith("prebuilt:") else "corpus")
+    cheap = replace(profile, budget=None)
     store, chat = open_store(cheap, options), counting_client(profile)
     others = {role: _other(options, profile, role) for role in ("router", "navigator")}
     own = replace(options, budget=None, command_dir=None, chat=chat, store=store, **others)

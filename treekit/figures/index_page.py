@@ -221,9 +221,9 @@ def _line(paper, artefact, parts, claims, models):
 def _paper_lines(paper, folder, artefacts):
     "What a paper is, what ran, what its claims and cells came to, and where to read on."
     known, lines = discover().get(paper), []
-    if known and known.title:
-        where = ", ".join(filter(None, [known.venue, f"[paper]({known.url})" if known.url else ""]))
-        lines.append(f"*{md(known.title)}* ({where}). Tree: {md(known.tree)}.")
+    if known and (title := known.cited("title")):
+        where = ", ".join(filter(None, [known.cited("venue"), (url := known.cited("url")) and f"[paper]({url})"]))
+        lines.append(f"*{md(title)}* ({where}). Tree: {md(known.cited('annote'))}.")
     lines += _ran(paper, artefacts)
     if total := claims_in(folder / paper / "claims.csv"):
         told = ", ".join(f"{n} {v}" for v, n in total.items() if n)
