@@ -139,11 +139,8 @@ def methods_of(
     return found
 
 # %% ../../nbs/26_api/00_loading.ipynb #47aba1f8
-_MODELS = {"simulated": ("offline", {}), "smollm2-reader": ("smollm2", dict(model="smollm2-reader"))}
-
-
 def model(
-    name: str = "simulated",  # "simulated", "smollm2", "smollm2-reader", or another profile of settings.ini: "openai", "local", "vllm"
+    name: str = "simulated",  # "simulated", "smollm2", or another profile of settings.ini: "openai", "local", "vllm"
     **settings,  # of the profile: retriever, search_scope, temperature, budget, …
 ) -> Profile:
     """A model with the settings of its runs; `run`, `ask` and `ablate` take it, or its name.
@@ -154,9 +151,8 @@ def model(
     >>> model("openai", budget=2).model
     'gpt-4o-mini'
     """
-    choose("model", name, [*_MODELS, *(p for p in profile_names() if p not in ("offline", "tiny"))])
-    profile, given = _MODELS.get(name, (name, {}))
-    return load_profile(profile, **given | settings)
+    choose("model", name, ["simulated", *(p for p in profile_names() if p not in ("offline", "tiny"))])
+    return load_profile("offline" if name == "simulated" else name, **settings)
 
 
 def profile_of(
