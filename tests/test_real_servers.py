@@ -211,7 +211,7 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
             "--set",
             "wiki=corpus",
             "--set",
-            "qa_judge=offline",
+            "qa_judge=",
             "--set",
             "api_key_env=SERVER_KEY",
         )

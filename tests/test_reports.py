@@ -74,7 +74,7 @@ def test_a_run_over_any_data_with_failed_questions_is_verified_elsewhere(table, 
         "--set",
         "wiki=corpus",
         "--set",
-        "qa_judge=offline",
+        "qa_judge=",
         "--set",
         "max_tokens=64",
     )
@@ -96,7 +96,7 @@ def test_a_profile_of_ones_own_is_verified_where_nobody_has_it(server, tmp_path,
     assert inside("init", tmp_path / "lab", **home)[0] == 0
     with open(tmp_path / "lab" / "settings.ini", "a") as f:
         f.write(
-            f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nwiki = corpus\nqa_judge = offline\n"
+            f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nwiki = corpus\nqa_judge =\n"
         )
     code, out, err = inside("reproduce", "toq/table2", "--profile", "lab", cwd=tmp_path / "lab", **home)
     assert code == 0, out + err

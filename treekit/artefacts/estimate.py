@@ -95,9 +95,7 @@ def over_budget(
     )
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #6952733c
-FREE = dict(  # settings under which nothing is paid and no judge is loaded
-    budget="", qa_judge="offline", nli_judge="offline", mauve_model="offline"
-)
+FREE = dict(budget="", qa_judge="", nli_judge="", mauve_model="")  # nothing is paid and no judge is loaded
 
 
 def _noted(tasks, folder, asked):

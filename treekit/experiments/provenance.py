@@ -440,8 +440,6 @@ def differences(
             out.append("prompts reworded by a file")
         elif name in said and not _matches(value, said[name].accepts):
             out.append(f"{name}={value}, published: {said[name].value}")
-        elif name in JUDGED_BY.values() and value == "offline" and name not in said:
-            out.append(f"{name}=offline, a substitute")
         elif name == "questions" and name not in said and not value.startswith("published"):
             out.append(f"{name}={value}")
     return out
