@@ -243,7 +243,7 @@ def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
     "The test above can fail: inside a function, and through a string that names a module or a function of one."
     bad = tmp_path / "llm.py"
     bad.write_text(
-        "def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.extractive.client:main'\n"
+        "def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.simulated.client:main'\n"
         "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import PERFECT\n"
     )
     found = [(line, complaint("treekit.core.prompts", other)) for line, other in imports(bad, "treekit.core.prompts")]

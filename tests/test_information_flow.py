@@ -233,7 +233,7 @@ def ask_everything(monkeypatch, lang):
     return asked, refused
 
 
-# prompts that the simulated model has no role for (the extractive one replies), or that take other inputs than these
+# prompts that take other inputs than these
 REFUSED = {
     "asc.combine_list",
     "asc.combine_text",

@@ -1,4 +1,4 @@
-"The offline router and the offline readers on RDR²'s tasks: what they see, what they reach on the world and on real pages, and that what they return fits each prompt's format."
+"RDR²'s oracle by hand, and who routes in its rows."
 
 from dataclasses import replace
 
@@ -10,9 +10,6 @@ from treekit.corpora.documents import build_tree, add_introduction
 from treekit.papers.rdr2.oracle import gold_answers, oracle_route
 from treekit.config import UsageError, load_profile
 from treekit.papers.rdr2.readers import Reader
-from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
-from treekit.models.extractive.client import HANDLERS
-from treekit.models.extractive.routing import route
 
 TREE = add_introduction(
     build_tree(
@@ -31,66 +28,6 @@ TREE = add_introduction(
     )
 )
 
-# ---- the router
-
-
-@pytest.mark.parametrize(
-    "question,answers,expands",
-    [
-        ("Who founded Port Essel in 1712?", 4, None),
-        ("What is the population of Port Essel?", None, 6),
-        ("Who won the 1974 world cup of chess?", None, None),
-    ],
-)
-def test_behaviours(question, answers, expands):
-    said = route(question=question, document=TREE.to_text((4, 5)))
-    if answers:
-        assert ("ANSWER", answers) in [b[:2] for b in said]
-    if expands:
-        assert ("EXPAND", expands) in [b[:2] for b in said]
-    if not answers and not expands:
-        assert said == []
-    assert ("EXPAND", 8) not in [b[:2] for b in said]  # references lead nowhere
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_replies_fit_both_formats(form):
-    document = TREE.to_text((4, 5))
-    said = HANDLERS["route"](question="Who founded Port Essel?", document=document)
-    text = FORMATS[form].render(said)
-    assert [b[:2] for b in ROUTE[form].read(text).value] == [b[:2] for b in said] and FORMATS[form].parse(
-        FORMATS[form].render([])
-    ) == []
-    curated = HANDLERS["curate_route"](question="Who founded Port Essel?", document=document)
-    assert CURATE.read(CURATE.format.render(curated)).value == curated
-    assert {c["id"] for c in curated} == {b[1] for b in said}
-    assert all(c["explanation"] for c in curated)
-
-
-def test_it_sees_only_what_a_model_sees():
-    "What is folded changes nothing."
-    other = add_introduction(
-        build_tree(
-            "Port Essel",
-            [
-                (1, "content", "Nothing."),
-                (1, "structure", "History"),
-                (2, "content", TREE[4].text),
-                (2, "content", TREE[5].text),
-                (1, "structure", "Demographics"),
-                (2, "content", "Its population is 9."),
-                (1, "structure", "References"),
-                (2, "content", "x"),
-            ],
-            "p",
-        )
-    )
-    for q in ("Who founded Port Essel?", "What is the population of Port Essel?"):
-        assert route(question=q, document=TREE.to_text((4, 5))) == route(question=q, document=other.to_text((4, 5)))
-
-
-# ---- the readers
-
 # ---- the oracle
 
 
@@ -101,9 +38,6 @@ def test_the_oracle_by_hand():
     assert [b[:2] for b in oracle_route(TREE, frozenset(), golds)] == [("EXPAND", 3), ("EXPAND", 6)]
     with pytest.raises(UsageError):
         gold_answers(Question("q", "eli5", "Why?"))
-
-
-# ---- all of it, on the world
 
 
 # ---- metrics over a run

@@ -521,7 +521,7 @@ class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
 
     name: str  # the section of `settings.ini`
-    model: str = "extractive"  # the model's name as the endpoint knows it
+    model: str = "simulated"  # the model's name as the endpoint knows it
     endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or "offline"
     api_key_env: str = ""  # the environment variable that holds the key; empty: none is sent
     # "synthetic", "real" (a bundled sample of real questions), "hub", or a folder of question files
@@ -565,7 +565,7 @@ class Profile:
 
     @property
     def offline(self) -> bool:
-        "True if no language model answers: simulated or extractive replies."
+        "True if no language model answers: simulated replies."
         return self.endpoint == "offline"
 
     @property

@@ -380,7 +380,6 @@ def ask(question, named, passages, profile, n, data, budget, model, endpoint, se
             corpus=found.corpus,
             index=index,
             stored=found.stored,
-            unfounded=found.unfounded,
             charged=found.charged,
             trace=found.trace.to_json(),
         )
@@ -404,8 +403,6 @@ def _show_answer(found, named):
     if found.trace.nodes:
         click.echo(show_tree(found.trace) + "\n")
     u, error, index = found.usage, found.record["error"], found.index
-    if found.unfounded:
-        click.echo(f"nothing answers it: {printable(found.unfounded)}")
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
     if found.stored:

@@ -85,7 +85,7 @@ def is_embedded(
     model: str,  # as in a run's rows: "simulated (perfect)", "simulated, simulated votes", "gpt-4.1"
 ) -> bool:
     "Whether a model is bundled with the kit."
-    return bool(re.match(r"(extractive|simulated)(?=$|,| \()", model))
+    return bool(re.match(r"simulated(?=$|,| \()", model))
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #12969a13
 def switches_of(

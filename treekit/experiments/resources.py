@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
-           'chat_for', 'preload_grammars', 'simulated_tasks', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
-           'Coverage', 'coverage', 'Resources']
+           'chat_for', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Coverage', 'coverage',
+           'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -286,18 +286,15 @@ def chat_for(
         kind = trained_class(role)
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
-        from treekit.models.extractive.client import ExtractiveClient
         from treekit.models.simulated.client import SimulatedClient
 
-        chosen = choose(
+        choose(
             "offline model",
             profile.model.partition(",")[0],
-            ("simulated", "extractive"),
+            ("simulated",),
             "A server's model needs the server's profile, such as --profile openai.",
         )
-        if chosen == "extractive":
-            return ExtractiveClient()
-        return SimulatedClient(seed=profile.seed, otherwise=ExtractiveClient())
+        return SimulatedClient(seed=profile.seed)
     if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
 
@@ -319,13 +316,6 @@ def preload_grammars():
     model = SimulatedClient()
     for lang in ("en", "ko"):
         _ = grammar(model.seed, model.articles, lang).index.sentences
-
-
-def simulated_tasks() -> frozenset[str]:  # as in `Prompt.task`
-    "Tasks for which the simulated model has an ability; the extractive reader answers the others by rules."
-    from treekit.models.simulated.client import HANDLERS
-
-    return frozenset(HANDLERS)
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1f95ec9
 def identity_of(

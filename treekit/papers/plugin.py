@@ -99,7 +99,6 @@ class Paper:
     training: tuple[TrainingCommand, ...] = ()
     # (profile, n, settings, **given) -> `Results` of its method on the questions of its main table
     main_run: str | Callable = ""
-    real_questions: int = 20  # of each data set, for its error analysis with the extractive reader; 0: none
     search_path: str = ""  # (trace, round) -> nodes of the best path after a round, where its method searches in rounds
     reply_formats: str = ""  # formats in which its router replies, by name, where replies can be edited
     reads_all_tables: tuple[str, ...] = ()  # its artefacts that are computed from the tables of all papers

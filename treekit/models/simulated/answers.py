@@ -6,6 +6,9 @@
 __all__ = ['HANDLERS', 'short_answer']
 
 # %% ../../../nbs/11_models/2_simulated/08_answers.ipynb #b49d4f06
+from collections import Counter
+
+from ...language.sentences import sentences as split
 from .knowledge import NOT_KNOWN
 from .corpus_index import lookup_key
 from .queries import anchors, hops
@@ -16,7 +19,6 @@ from treekit.models.simulated.task_handler import (
     answer_sentences,
     claim_sentence,
     explanation,
-    is_unclear,
     join_answer,
     next_question,
     statements,
@@ -82,15 +84,10 @@ def _read_list(call: TaskCall) -> list[str]:
 # %% ../../../nbs/11_models/2_simulated/08_answers.ipynb #7f330843
 def _subanswers(call: TaskCall, source="questions") -> str:
     "Answers to sub-questions from the documents."
-    said, understood = [], False
+    said = []
     for text in call.texts(source):
-        understood = understood or is_unclear(call, text)
-        if (query := call.grammar.question(text)) is None:
-            continue
-        understood = True
-        said += answer_sentences(call, call.reasoner(call.texts("documents"), about=text), query)
-    if not understood:
-        raise NotInSyntheticWiki
+        if (query := call.grammar.question(text)) is not None:
+            said += answer_sentences(call, call.reasoner(call.texts("documents"), about=text), query)
     return " ".join(dict.fromkeys(said)) or SAYS_NOTHING[call.lang]
 
 
@@ -186,7 +183,33 @@ def _integrate_answer(call: TaskCall) -> dict:  # relevance, answer_span
     return dict(relevance="relevant" if said.texts else "irrelevant", answer_span=", ".join(said.texts))
 
 
+def _merged(call: TaskCall, *names: str) -> list[str]:
+    "Distinct sentences of the texts of some inputs."
+    texts = [t if isinstance(t, str) else t.text for name in names for t in call.texts(name)]
+    said = dict.fromkeys(s for t in texts for s in split(t))
+    return [s for s in said if s != SAYS_NOTHING[call.lang]] or [SAYS_NOTHING[call.lang]]
+
+
+def _evidence_answer(call: TaskCall) -> dict:
+    "Answer from evidence, for a prompt without the question."
+    told = " ".join(_merged(call, "documents"))
+    return dict(answer=told, explanation=told)
+
+
+def _most_consistent(call: TaskCall) -> int:  # from 1; 0: none
+    "Number of the most frequent response."
+    responses = call.texts("responses")
+    return responses.index(Counter(responses).most_common(1)[0][0]) + 1 if responses else 0
+
+
 HANDLERS = dict(
+    combine_items=lambda call: call.texts("sentences") or [SAYS_NOTHING[call.lang]],
+    combine_sentences=lambda call: " ".join(_merged(call, "sentences")),
+    integrate=lambda call: " ".join(_merged(call, "thoughts")),
+    unite_answers=lambda call: " ".join(_merged(call, "previous", "supplement")),
+    evidence_answer=_evidence_answer,
+    combined_answer=lambda call: call.get("answer").rpartition("FINAL:")[2].strip() or NOT_KNOWN[call.lang],
+    most_consistent=_most_consistent,
     answer=_answer,
     answer_short=_answer_short,
     integrate_answers=_integrate_answers,

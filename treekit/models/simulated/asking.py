@@ -348,10 +348,15 @@ def _verifying_question(call: TaskCall) -> str:
 
 
 def _search_query(call: TaskCall) -> str:
-    "Search query derived from a thought."
+    "Search query: the question, or the next one that a thought leads to."
     if not call.get("thought"):
-        raise NotInSyntheticWiki
+        return call.question
     return next_question(call, call.reasoner(call.texts("thought"), recalls=False), call.query) or call.question
+
+
+def _thought_query(call: TaskCall) -> dict:  # thought, query
+    "Planned steps, and the question as the query for all of them."
+    return dict(thought=" ".join(call.words.question(step) for step in _planned(call)), query=call.question)
 
 
 def _guess_question(call: TaskCall) -> str:
@@ -392,5 +397,6 @@ HANDLERS = dict(
     reformulate=_reformulate,
     verifying_question=_verifying_question,
     search_query=_search_query,
+    thought_query=_thought_query,
     guess_question=_guess_question,
 )  # task -> function of a call

@@ -24,6 +24,7 @@ HANDLERS = (
     answers.HANDLERS | asking.HANDLERS | verdicts.HANDLERS | routing.HANDLERS | agents.HANDLERS | graphs.HANDLERS
 )  # task -> function of a call
 _HANGUL = re.compile("[가-힣]")
+_READS = "--profile smollm2 reads real text"
 
 # %% ../../../nbs/11_models/2_simulated/16_client.ipynb #93c6d3ec
 class SimulatedClient:
@@ -37,11 +38,10 @@ class SimulatedClient:
         ability: Ability = Ability(),
         seed: int = 0,  # of the synthetic wiki
         articles: int = 400,  # size of the synthetic wiki
-        otherwise=None,  # fallback `LLMClient` for other requests; `None`: raise a `UsageError`
         held_out: bool = True,  # whether it writes with held-out templates; it parses them in any case
     ):
         self.ability = ability
-        self.seed, self.articles, self.otherwise, self.held_out = seed, articles, otherwise, held_out
+        self.seed, self.articles, self.held_out = seed, articles, held_out
         parameters = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
         self.endpoint = (
             f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {parameters} world={seed}/{articles}"
@@ -54,14 +54,18 @@ class SimulatedClient:
         self,
         request: Request,  # made by a `Prompt`
     ) -> list[Completion]:  # `request.n` of them
-        "Replies in the prompt's format."
-        start, task = time.perf_counter(), request.prompt and request.prompt.task
-        if request.prompt is None or task not in HANDLERS:
-            return await self._other(request)
+        "Replies in the prompt's format. Raises a `UsageError` for a request outside the synthetic wiki."
+        start = time.perf_counter()
+        if request.prompt is None:
+            raise UsageError(
+                f"the simulated model answers prompts (treekit.core.prompts.Prompt), not bare messages: {_READS}"
+            )
+        if request.prompt.task not in HANDLERS:
+            raise UsageError(f"the simulated model has no handler for the task of {request.prompt.name!r}: {_READS}")
         try:
             replies = [self._reply(request, call) for call in self.calls(request)]
         except NotInSyntheticWiki:
-            return await self._other(request)
+            raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}") from None
         seconds, size = time.perf_counter() - start, count_tokens(request.text)
         return [
             Completion(
@@ -76,12 +80,6 @@ class SimulatedClient:
             )
             for i, (text, finish, sure) in enumerate(replies)
         ]
-
-    async def _other(self, request):
-        "Pass a request on to the fallback client."
-        if self.otherwise is None:
-            raise UsageError("the simulated model answers the world's questions; choose a profile with a model")
-        return await self.otherwise.complete(request)
 
     def calls(self, request: Request) -> Iterator[TaskCall]:
         "The samples of a request."
@@ -121,7 +119,7 @@ class SimulatedClient:
         lang = "ko" if _HANGUL.search(continuation) else "en"
         query = grammar(self.seed, self.articles, lang).question(continuation)
         if query is None or request.prompt is None:
-            return await self.otherwise.score(request, continuation)
+            raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}")
         call = self.call(request)
         call.inputs = call.inputs | dict(question=continuation)
         reasoner = call.reasoner(*(call.texts(name) for name in request.inputs), about=continuation, recalls=False)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SAYS_NOTHING', 'UNCLEAR', 'NotInSyntheticWiki', 'TaskCall', 'statements', 'explanation', 'join_answer',
-           'claim_sentence', 'answer_sentences', 'missing', 'is_unclear', 'things_described', 'resolve_names', 'asked',
+           'claim_sentence', 'answer_sentences', 'missing', 'things_described', 'resolve_names', 'asked',
            'next_question']
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #f07831c7
@@ -208,15 +208,6 @@ def _of_each(reasoner, query):
     refs = [v for v in reasoner.follow(query.x).values if isinstance(v, Ref) and v in reasoner.index.entities]
     each = [v for v in refs if reasoner.relation(query, v)]
     return [q for v in each if reasoner.follow(q := Of(query.relation, reasoner.words.thing(v))).missing]
-
-# %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #294fc463
-def is_unclear(
-    call: TaskCall,
-    question: str,
-) -> bool:
-    "Whether a question asks what words refer to. It has no answer in the synthetic wiki."
-    head, _, tail = UNCLEAR[call.lang].partition("{}")
-    return question.startswith(head) and question.endswith(tail)
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #ab8b4b88
 def things_described(

@@ -77,6 +77,5 @@ Han, Xiao and Wang, Maolin and Zhao, Guoshuai and Chang, Yi and Zhao, Xiangyu},
     trained={"navigator": "treekit.papers.searchr.training:TrainedNavigator"},
     training=(NAVIGATOR,),
     main_run="treekit.papers.searchr.evaluation:main_run",
-    real_questions=2,  # few: all retrieved passages are parsed, about ten seconds per question
     costs=("table8", "table10"),
 )
