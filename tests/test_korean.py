@@ -11,7 +11,7 @@ import pytest
 from treekit.retrieval.bm25 import BM25, analyzer_for, english
 from treekit.language.morphemes import korean
 from treekit.core.types import Passage
-from treekit.language.particles import fit, josa, resolve_particles
+from treekit.language.particles import fit, particle, resolve_particles
 from treekit.language.morphemes import morpheme_terms
 
 
@@ -49,7 +49,7 @@ def nfd(text):
     ],
 )
 def test_particles_follow_the_last_sound(word, pair, said):
-    assert josa(word, pair) == said
+    assert word + particle(word, pair) == said
 
 
 def test_marks_are_filled_and_open_ones_settled():
@@ -165,7 +165,7 @@ def test_every_particle_fits(world):
         ), text
         for name, close, said in behind.findall(text):
             seen += 1
-            assert josa(name, pairs[said]) == name + said, text
+            assert particle(name, pairs[said]) == said, text
     assert seen > 1000
 
 

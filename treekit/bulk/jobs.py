@@ -198,10 +198,10 @@ class JudgeJob:
 
     def __post_init__(self):
         choose("judge", self.judge, _KINDS)
-        if not self.model:
-            raise UsageError("judge needs a model: a name on the hub, or a folder (--set model=…)")
 
     def identity(self) -> dict:
+        if not self.model:
+            raise UsageError("judge needs a model: a name on the hub, or a folder (--set model=…)")
         return dict(judge=self.judge, model=judge_name(self.model), version=JUDGE_VERSION, longest=_LONGEST)
 
     def item(self, record) -> tuple[str, str, str]:
