@@ -136,8 +136,6 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
         "--set",
         "api_key_env=CANARY_KEY",
         "--set",
-        "wiki=corpus",
-        "--set",
         "qa_judge=offline",
     )
     mine, kit = (*profile, "--set", "data=q"), (*profile, "--set", "data=synthetic", "--set", "n=1")

@@ -166,6 +166,6 @@ def test_the_doctor_asks_a_question_as_a_run_does(server, fault, works, monkeypa
     monkeypatch.setattr(openai_client, "RETRIES", 0)
     if fault:
         server.script(faults=[dict(kind=fault, times=9)])
-    sets = (f"endpoint={server.url}", "model=m", "wiki=corpus")
+    sets = (f"endpoint={server.url}", "model=m")
     found = rows("--profile", "local", *(word for one in sets for word in ("--set", one)))["reply"]
     assert found["works"] is works and ("raw" in found["found"] and "read" in found["found"]) is works, found

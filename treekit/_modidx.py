@@ -2288,6 +2288,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                 'treekit.config.Profile.offline': ('config.html#profile.offline', 'treekit/config.py'),
                                 'treekit.config.Profile.served': ('config.html#profile.served', 'treekit/config.py'),
                                 'treekit.config.Profile.synthetic': ('config.html#profile.synthetic', 'treekit/config.py'),
+                                'treekit.config.Profile.wiki': ('config.html#profile.wiki', 'treekit/config.py'),
                                 'treekit.config.RunOptions': ('config.html#runoptions', 'treekit/config.py'),
                                 'treekit.config.RunOptions.for_child': ('config.html#runoptions.for_child', 'treekit/config.py'),
                                 'treekit.config.RunOptions.given': ('config.html#runoptions.given', 'treekit/config.py'),

@@ -136,7 +136,7 @@ def _paths(value):
     return sorted(w for w in words if ("/" in w or "." in w) and Path(w).exists())
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #23b8cf07
-CARELESS = ("budget", "concurrency", "timeout")  # settings that affect cost and duration only
+CARELESS = ("budget", "concurrency")  # settings that affect cost and duration only
 
 
 def relevant_settings(

@@ -110,8 +110,8 @@ def checks(
     if profile.wiki == "wikipedia" and not profile.offline:
         what, works, *more = _checked(
             "Wikipedia",
-            lambda: need_network("https://en.wikipedia.org", "wiki = wikipedia"),
-            "--set wiki=corpus, or a network",
+            lambda: need_network("https://en.wikipedia.org", "data = hub"),
+            "--data DIR or real, or a network",
         )
         yield what, works or None, *more  # agents that open pages need it
     yield from _on_disk(profile)

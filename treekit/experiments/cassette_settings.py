@@ -64,7 +64,6 @@ _WORDS, _NUMBERS = _like(r"[\w.,* -]*"), _like(r"[\d., -]*")
 PROFILE_SETTINGS = dict(  # fields of a profile
     model=_like(r"[\w.+:@ ,=()/-]+"),
     retriever=_like(rf"[\w]+(:{_HUB_NAME})?(@\w+)?(:{_HUB_NAME})?"),
-    wiki=_like("corpus|wikipedia"),
     index=_like(r"[a-z]*(, ?\w+=\d+)*"),
     search_scope=_like("own|corpus|documents"),
     parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
@@ -81,7 +80,6 @@ PROFILE_SETTINGS = dict(  # fields of a profile
 ASKING = dict(
     endpoint=_text,
     concurrency=_number,
-    timeout=_number,
     budget=lambda v: v is None or _number(v) or v == "",
     batch=_switch,
 )

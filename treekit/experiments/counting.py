@@ -159,7 +159,7 @@ def count_calls(
     "Answer a few questions of a run without sending anything, and write the counts of each method on each data set."
     most = options.count_questions
     few = {d: qs[:: -(-len(qs) // most)] for d, qs in questions.items()}
-    cheap = replace(profile, budget=None, wiki=profile.wiki if profile.retriever.startswith("prebuilt:") else "corpus")
+    cheap = replace(profile, budget=None)
     store, counts = open_store(cheap, options), CountedCalls()
     roles = ("router", "navigator")
     named = {r: _unasked(load_profile(name)) for r in roles if (name := getattr(profile, r))}

@@ -544,7 +544,7 @@ class Resources:
         if hasattr(given, "search") or named.startswith("prebuilt:"):
             raise UsageError(
                 "a method that looks into the passages needs them as text, and this retriever has only an index: "
-                "give it a corpus, or for an agent that opens pages set wiki = wikipedia"
+                "give it a corpus, or for an agent that opens pages set data = hub"
             )
         if given is None and self.profile.search_scope == "documents":
             return (documents := self.documents(dataset)).corpus, documents.fingerprint + "/chunks"
