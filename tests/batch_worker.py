@@ -52,7 +52,6 @@ def settings(endpoint):
         data="synthetic:100",
         retriever="bm25s",
         concurrency=32,
-        wiki="corpus",
     )
 
 

@@ -49,7 +49,7 @@ def test_the_five_methods_and_the_baselines_of_each_paper_are_there():
 @pytest.mark.long
 def test_arises_row_says_whether_its_values_are_guessed(server, tmp_path, monkeypatch):
     "A server that echoes no log-probabilities can't give ARISE's risk; the row runs with guesses, and is named so."
-    online = load_profile("local", endpoint=server.url, model="m", retries=0)
+    online = load_profile("local", endpoint=server.url, model="m")
     for echo, name in ((True, "ARISE"), (False, "ARISE, values guessed")):
         server.reset(echo=echo)
         monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / f"{echo}.sqlite"))

@@ -1,4 +1,4 @@
-"Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
+"Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; the front door."
 
 import importlib.util, json, textwrap, threading, urllib.request
 from dataclasses import replace
@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 import pipelines
-from treekit.adapters.compare import compare, comparison_page, text_table
+import treekit
 from treekit.adapters.functions import function_method
 from treekit.adapters.http_service import service_method
 from treekit.adapters.loading import load_pipeline
-from treekit.config import load_profile
+from treekit.config import UsageError, load_profile
 from treekit.experiments.run import run
-from treekit.figures.tables import html_page, markdown_page
 from treekit.store.run_store import Store
 
 
@@ -41,6 +40,7 @@ def two_steps_blocking(question, context):
     return context.ask(f"{shown}\n\nSomebody said {first}.\n\nQuestion: {question}") or first
 
 
+QUESTIONS = treekit.load("hotpotqa", n=4, data="synthetic:100")
 SIZES = pytest.mark.parametrize("n", [6, pytest.param(20, marks=pytest.mark.slow)])  # questions
 
 
@@ -200,22 +200,14 @@ def test_other_code_is_asked_again(tmp_path):
 
 def test_an_exception_is_a_failure_of_its_question(tmp_path):
     path = write(tmp_path, MINE)
-    with Store(tmp_path / "s.sqlite") as store:
-        found = compare(
-            ["cot", f"{path}:broken"], load_profile("offline", n=4), ("hotpotqa",), store=store, progress=False
-        )
-    broken = [r for r in found.results.rows if r.method == "mine.py:broken"]
+    found = treekit.run(["cot", f"{path}:broken"], QUESTIONS)
+    broken = [r for r in found if r.method == "mine.py:broken"]
     assert {r.error for r in broken} <= {
         "ValueError: no films (mine.py, line 8)",
         "ZeroDivisionError: division by zero (mine.py, line 9)",
     }
-    assert found.lines[1]["failures"] == 4 and found.lines[1]["value"] == 0
-    assert all(
-        "of 4 questions failed:" in line and "mine.py, line" in line and str(tmp_path) not in line
-        for line in found.failures
-    )
-    for said in (html_page(comparison_page(found)), markdown_page(comparison_page(found)), text_table(found.lines)):
-        assert str(tmp_path) not in said and "mine.py:broken" in said.replace("\\", "")
+    assert len(broken) == 4 and list(found.table().failures) == [0, 4] and found.table().value[1] == 0
+    assert str(tmp_path) not in found._repr_html_() and "mine.py:broken" in found._repr_html_()
 
 
 @pytest.mark.parametrize(
@@ -243,29 +235,6 @@ def test_wrong_answers_are_told_in_one_line(returned, line, tmp_path):
     assert line in row.error and "\n" not in row.error
 
 
-def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, MINE)
-    code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "4", "--out", "out")
-    assert code == 0 and "mine.py:answer" in said and "COT (zero-shot)" in said and "tokens per correct" in said
-    assert (
-        "Model: simulated" in said
-        and "HotpotQA (COVER-EM), MuSiQue (COVER-EM), 2WikiMQA (COVER-EM), n = 4 on each" in said
-    )
-    html, table = (
-        (tmp_path / "out" / f"comparison{ending}").read_text(encoding="utf-8") for ending in (".html", ".csv")
-    )
-    assert "first wrong node" in html and "correct, by data set" in html and str(tmp_path) not in html + table
-    assert table.splitlines()[0].startswith("method,n,value,low,high,difference") and len(table.splitlines()) == 3
-    code, said = treekit_(
-        "compare", "mine.py:answer", "cot", "--n", "4", "--json", "--dataset", "musique", "--out", "out"
-    )
-    found = json.loads(said)
-    assert code == 0 and [line["n"] for line in found["lines"]] == [4, 4] and found["lines"][1]["adjusted"] is not None
-    code, said = treekit_("compare", "mine.py:broken", "--n", "4", "--out", "out")
-    assert code == 1 and "4 × " not in said and "questions failed:" in said
-
-
 @pytest.mark.parametrize(
     "words, line",
     [
@@ -278,18 +247,17 @@ def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
         (["bad.py:answer"], "bad.py can't be imported: "),
         (["raises.py:answer"], "raises.py can't be imported: RuntimeError: no (raises.py, line 2)"),
         (["treerar"], "no method named 'treerar'; did you mean 'treerare'"),
-        (["cot", "cot"], "is named twice"),
-        (["cot", "--dataset", "musiq"], "no dataset named 'musiq'"),
-        (["mine.py:answer", "--set", "top_q=3"], "no setting named 'top_q'"),
+        (["cot", "cot"], "two methods are named 'COT (zero-shot)'"),
     ],
 )
-def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
+def test_wrong_words_are_one_line(words, line, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path, MINE + "\nnumber = 3\ndef short(question): return ''\n")
     write(tmp_path, "def answer(:\n", "bad.py")
     write(tmp_path, "\nraise RuntimeError('no')\n", "raises.py")
-    code, said = treekit_("compare", *words, "--n", "2")
-    assert code == 2 and line in said and len(said.strip().splitlines()) == 1
+    with pytest.raises(UsageError) as said:
+        treekit.run(words, QUESTIONS)
+    assert line in str(said.value) and "\n" not in str(said.value)
 
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples" / "pipelines").glob("*.py"))

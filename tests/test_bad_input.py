@@ -24,7 +24,7 @@ def one_line(code, said, *words):
         (dict(budget="nan"), "budget.*finite"),
         (dict(budget=float("nan")), "budget.*finite"),
         (dict(temperature="nan"), "temperature.*finite"),
-        (dict(timeout="inf"), "timeout.*finite"),
+        (dict(budget="inf"), "budget.*finite"),
     ],
 )
 def test_settings_that_mean_nothing(setting, said):

@@ -1,4 +1,4 @@
-"A key that a server echoes wherever it can is in no file and in no line: doctor, ask, compare, reproduce, exports, cassette, report."
+"A key that a server echoes wherever it can is in no file and in no line: doctor, ask, reproduce, exports, cassette, report."
 
 import io, json, lzma, os, sqlite3, subprocess, tarfile, zipfile, zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -136,8 +136,6 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
         "--set",
         "api_key_env=CANARY_KEY",
         "--set",
-        "wiki=corpus",
-        "--set",
         "qa_judge=",
     )
     mine, kit = (*profile, "--set", "data=q"), (*profile, "--set", "data=synthetic", "--set", "n=1")
@@ -152,7 +150,6 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
         go("doctor", *mine, code=(0, 2))
         go("doctor", "--json", *mine[:3], "model=absent", *mine[4:], code=(0, 2))
         go("ask", "Who directed Velmora?", "--method", "zero-shot", *mine)
-        go("compare", "zero-shot", "--n", "2", "--out", "compared", *mine, code=(0, 1))
         go("reproduce", "toq/table2", "--out", "tables", *kit, code=(0, 1))
         go("export", "--profile", "local", "--out", "parquet")
         go("export", "toq/table2", "--profile", "local", "--to", "latex", "--tables", "tables", "--out", "latex")

@@ -1,15 +1,12 @@
 "What the papers claim, and whether a run supports it: direction and size."
 
-import csv, functools, json, re
+import csv, functools, re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
-from treekit.cli.main import main
 from treekit.config import UsageError, root
 from treekit.experiments.results import Scored
 from treekit.figures.ablations import Ablation, judge_ablations
@@ -372,19 +369,6 @@ def test_the_file_has_every_claim_and_the_list_counts_them(tmp_path, verdicts):
     assert "<script" not in (tmp_path / "claims.html").read_text() and "toq-01" in (tmp_path / "claims.md").read_text()
 
 
-def test_the_command(tmp_path):
-    table(tmp_path)
-    (tmp_path / "toq").mkdir()
-    done = CliRunner().invoke(main, ["claims", "toq", "--out", str(tmp_path), "--json"], standalone_mode=False)
-    rows = json.loads(done.output)
-    assert {r["direction"] for r in rows} == {"not run", "not tested"} and len(rows) == len(load_claims("toq"))
-    assert (
-        "the intervals of cells"
-        in CliRunner().invoke(main, ["claims", "toq", "--out", str(tmp_path)], standalone_mode=False).output
-    )
-    assert not list(Path(tmp_path, "toq").iterdir())
-
-
 def test_each_paper_has_its_claims_first():
     rows = inventory()
     papers = [p for p in dict.fromkeys(r["paper"] for r in rows) if p not in ("real", "across")]  # no papers
@@ -606,16 +590,9 @@ def test_failed_questions_judge_no_claim(tmp_path):
     assert fine.outcome == "supported"
 
 
-def test_saved_claims_are_read_back_and_shown_where_a_clone_has_no_scores(tmp_path):
+def test_saved_claims_are_read_back(tmp_path):
     from treekit.config import kit_path
-    from treekit.figures.claims_page import (
-        CLAIM_SOURCES,
-        claim_line,
-        claims_of_run,
-        save_claims,
-        saved_claims,
-        source_of_claims,
-    )
+    from treekit.figures.claims_page import claim_line, save_claims, saved_claims
 
     folder = kit_path("figures", "offline")
     one = dict(outcome="supported", ours=1.0, p=0.01, n=7)
@@ -628,11 +605,3 @@ def test_saved_claims_are_read_back_and_shown_where_a_clone_has_no_scores(tmp_pa
     assert [claim_line(v) for v in again] == [claim_line(v) for v in made]
     assert [v.n_to_decide for v in again] == [v.n_to_decide for v in made]
     assert saved_claims(tmp_path, "arise") == []
-    scores, saved, intervals = CLAIM_SOURCES
-    assert (source_of_claims(tmp_path, "toq"), source_of_claims(tmp_path, "arise")) == (saved, intervals)
-    assert [claim_line(v) for v in claims_of_run(tmp_path, "toq")] == [claim_line(v) for v in made]
-    (
-        tmp_path / "toq/table2_scores.jsonl"
-    ).touch()  # a table of one's own run: figures never have scores, and don't hide it
-    assert source_of_claims(tmp_path, "toq") == scores
-    assert {v.outcome for v in claims_of_run(tmp_path, "toq")} == {"not run", "not tested"}

@@ -125,7 +125,7 @@ def test_help_teaches_by_example(command):
         (["cassette", "replay", "none.cassette"], "no cassette"),
         (["cassette", "pack", "x.cassette"], "no calls yet"),
         (["doctor", "--profile", "lokal"], "'local'"),
-        (["estimate", "treerare/tabel1"], "'treerare/table1'"),
+        (["reproduce", "--estimate", "treerare/tabel1"], "'treerare/table1'"),
     ],
 )
 def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypatch):
@@ -207,9 +207,7 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
 @pytest.mark.long
 def test_failed_questions_are_exit_code_1(clone):
     with Server(latency=0, rules=[["number 3", ""]]) as server:
-        code, out, _ = inside(
-            "reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone
-        )
+        code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, cwd=clone)
     assert code == 1 and "1 questions failed" in out
     assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
 
@@ -275,7 +273,9 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
 
 @pytest.mark.long
 def test_estimate_counts_prices_and_spends_nothing(clone):
-    code, out, err = inside("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--json", cwd=clone)
+    code, out, err = inside(
+        "reproduce", "--estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--json", cwd=clone
+    )
     assert code == 0, err
     made = json.loads(out)
     assert (
@@ -284,7 +284,7 @@ def test_estimate_counts_prices_and_spends_nothing(clone):
         and made["price"]["date"]
     )
     assert not (clone / "figures").exists() and not list((clone / ".treekit").rglob("*.sqlite"))
-    assert "no price" in inside("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
+    assert "no price" in inside("reproduce", "--estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ import pytest
 
 from fakes import FakeChat
 from treekit.store.run_store import Store
-from treekit.core.method import Context, Prediction, configure
+from treekit.core.method import Call, Context, Intervened, Prediction, configure
 from treekit.core.output_parsers import FINAL, QUESTIONS
 from treekit.core.prompts import Prompt
 from treekit.core.types import Passage, Question, Step
@@ -17,9 +17,8 @@ from treekit.papers.comparison import controls
 from treekit.corpora.documents import build_tree
 from treekit.papers.comparison.controls import (
     CONTRASTS,
-    ControlClient,
-    ControlledMethod,
-    GoldRetriever,
+    Gold,
+    OtherQuestion,
     RandomRouter,
     RandomTree,
     control_outcome,
@@ -76,36 +75,29 @@ def run(method):
 
 
 def test_a_sham_gives_only_its_component_another_question():
-    sham = ControlledMethod(Planned(), "other question", ("test.plan",), (ASKED.question, "Who lives in Ise?"))
+    sham = Intervened(Planned(), OtherQuestion(("test.plan",), (ASKED.question, "Who lives in Ise?")))
     assert run(Planned()) == f"{[ASKED.question]} [] {ASKED.question}"
     assert run(sham) == f"{['Who lives in Ise?']} [] {ASKED.question}"
 
 
 def test_a_plan_may_end_with_the_original_question():
-    sham = ControlledMethod(
-        Planned(), "other question", ("test.plan",), ("Who lives in Ise?",), ends_with_question=True
-    )
+    sham = Intervened(Planned(), OtherQuestion(("test.plan",), ("Who lives in Ise?",), ends_with_question=True))
     assert run(sham) == f"{['Who lives in Ise?', ASKED.question]} [] {ASKED.question}"
 
 
 def test_a_scored_text_is_swapped():
-    class Scores:
-        async def complete_keyed(self, request, continuation=None):
-            return continuation
-
-    client = ControlClient(Scores(), "q", "donor", frozenset(["test.read"]))
-    assert asyncio.run(client.complete_keyed(READ(question="q"), "q")) == "donor"
-    assert asyncio.run(client.complete_keyed(PLAN(question="q"), "q")) == "q"
+    sham = OtherQuestion(("test.read",), ("donor",)).begin(Question("q1", "demo", "q"))
+    for prompt, scored in ((READ, "donor"), (PLAN, "q")):
+        assert sham.request(Call(None, prompt(question="q"), continuation="q")).continuation == scored
 
 
 def test_an_oracle_has_the_gold_plan_and_the_gold_passages():
-    oracle = ControlledMethod(Planned(), "gold", ("test.plan",))
+    oracle = Intervened(Planned(), Gold(("test.plan",)))
     path = gold_replies(ASKED, ("test.plan",))["test.plan"]
     assert run(oracle) == f"{path} ['b', 'c'] {ASKED.question}" and path[0] == "Who wrote Orle?"
-    found = GoldRetriever(shelf(), ASKED)
-    assert [[h.passage.id for h in hits] for hits in found.search(["x", "y"], 1)] == [
+    assert [[h.passage.id for h in hits] for hits in oracle.by.begin(ASKED).search(["x", "y"], 1, None)] == [
         ["b", "c"]
-    ] * 2 and found.fingerprint == "f"
+    ] * 2
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -220,7 +212,7 @@ def test_every_proposed_method_has_its_controls():
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.method == c.oracle.of and c.without not in (c.method, c.sham) and c.sham.requires == c.oracle.requires
-        if not isinstance(c.sham, ControlledMethod):
+        if not isinstance(c.sham, Intervened):
             assert type(c.sham) in (RandomTree, RandomRouter)
         else:
             assert c.sham.of == c.method

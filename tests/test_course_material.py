@@ -215,10 +215,15 @@ def complaint(cell, namespace):
     return ""
 
 
+def code_pattern(text):
+    "Pattern of a piece of code, however its lines are broken."
+    return re.compile(r"\s*".join(map(re.escape, re.findall(r"\w+|[^\w\s]", text))))
+
+
 def complaint_about(part, namespace, old, new):
     "Message if something is changed in the solution cell with which a part of the notebook begins; the part ends with the grade cell."
     changed = copy.deepcopy(part)
-    changed[0]["source"] = cell_source(changed[0]).replace(old, new)
+    changed[0]["source"] = code_pattern(old).sub(lambda m: new.strip(), cell_source(changed[0]))
     for c in changed:
         with contextlib.suppress(Exception):
             run([c], namespace)  # a cell that shows results may fail, as a student's would
@@ -245,7 +250,7 @@ def test_a_wrong_solution_gets_a_message_that_names_the_mistake(name):
             start = max(
                 i
                 for i, earlier in enumerate(cells[:end])
-                if marks(earlier).get("solution") and old in cell_source(earlier)
+                if marks(earlier).get("solution") and code_pattern(old).search(cell_source(earlier))
             )
             told[exercise] = complaint_about(cells[start : end + 1], namespace, old, new)
             passed[exercise] = complaint(c, namespace)

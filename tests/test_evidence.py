@@ -77,7 +77,7 @@ def test_covered_em_is_a_substring_case_aside_of_the_one_gold_answer():
 
 def test_what_a_server_can_score_is_known_before_a_table_runs(server):
     "One call decides; the field, the caption and the rows say it, and a replay needs no server."
-    online = load_profile("local", endpoint=server.url, model="m", retries=0)
+    online = load_profile("local", endpoint=server.url, model="m")
     for echo, scorer in ((True, "likelihood"), (False, "guess")):
         server.reset(echo=echo)
         store = Store()

@@ -35,7 +35,7 @@ class Asks:
 
 def go(server, path, n, **settings):
     "A run of n questions against the server."
-    profile = load_profile("local", endpoint=server.url, **dict(concurrency=8, timeout=20) | settings)
+    profile = load_profile("local", endpoint=server.url, **dict(concurrency=8) | settings)
     asking = {"d": [Question(f"q{i}", "d", f"What is {i}?", ("x",)) for i in range(n)]}
     shelf = {"d": LazyRetriever(lambda: FakeShelf([Passage("p", "t", "x")]), "shelf")}
     with Store(path) as store:

@@ -27,8 +27,6 @@ def start(home, server, *more):
         N,
         "--set",
         "concurrency=4",
-        "--set",
-        "timeout=60",
         *more,
     )
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(commands.ROOT))

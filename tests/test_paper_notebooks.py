@@ -16,12 +16,12 @@ REMARKS = re.compile(r"^\*\*(?:Where the paper|The code differs)", re.M)
 
 def own_papers():
     "The five papers of this repository; plug-ins and the comparison of papers have other notebooks."
-    return [p for p in papers() if not p.is_study and Path(p.texts).parent == Path("nbs/17_papers")]
+    return [p for p in papers() if p.code.startswith("treekit.")]
 
 
 def cells_of(paper, name):
     "Cells of a notebook in the paper's folder: index.ipynb, or the one that exports its module `method`."
-    folder = ROOT / paper.texts
+    folder = paper.text("index").parent
     if name == "index":
         return json.loads((folder / "index.ipynb").read_text(encoding="utf-8"))["cells"]
     exports = f"#| default_exp {paper.code.removeprefix('treekit.')}.{name}\n"
@@ -29,7 +29,7 @@ def cells_of(paper, name):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         if any("".join(c["source"]) + "\n" == exports for c in cells if c["cell_type"] == "code"):
             return cells
-    raise FileNotFoundError(f"no notebook in {paper.texts} exports {name}")
+    raise FileNotFoundError(f"no notebook in {folder} exports {name}")
 
 
 def markdown(cells):
@@ -90,7 +90,7 @@ def template_faults(cells, folder):
 
 @pytest.mark.parametrize("paper", own_papers(), ids=lambda p: p.name)
 def test_a_papers_page_follows_the_template(paper):
-    assert template_faults(cells_of(paper, "index"), ROOT / paper.texts) == []
+    assert template_faults(cells_of(paper, "index"), paper.text("index").parent) == []
 
 
 @pytest.mark.parametrize("paper", own_papers(), ids=lambda p: p.name)

@@ -76,7 +76,7 @@ def bare_paper(tmp_path, monkeypatch, **files):
         path = tmp_path / f"{name.replace('__', '/')}.csv"
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    paper = Paper("bare", "Bare & co", tmp_path, title="50 % of <it>")
+    paper = Paper("bare", "Bare & co", tmp_path, bibtex="@misc{bare,\n  title = {50 % of <it>}\n}")
     known, broken = plugin._discovered()
     monkeypatch.setattr(plugin, "_discovered", lambda: (known | {"bare": paper}, broken))
     return paper

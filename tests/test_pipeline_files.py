@@ -66,11 +66,9 @@ def test_a_pipeline_that_changes_the_folder_leaves_the_results_here(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     load_pipeline("mine.py:answer")
     assert os.getcwd() == str(tmp_path)
-    from treekit.adapters.compare import compare
-    from treekit.config import load_profile
-    from treekit.store.run_store import Store
+    from treekit import load, run
 
-    compare(["mine.py:answer"], load_profile("offline", n=2), ("hotpotqa",), store=Store(), progress=False)
+    run("mine.py:answer", load("hotpotqa", n=2, data="synthetic:100"))
     assert os.getcwd() == str(tmp_path)
 
 

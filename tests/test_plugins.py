@@ -187,8 +187,8 @@ def command(home, *words, where, code=0, **environment):
 def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstalled(tmp_path):
     home, work, site = tmp_path / "home", tmp_path / "work", tmp_path / "site"
     work.mkdir()
-    made = tmp_path / "package"
-    assert "pip install -e" in command(home, "init", "paper", "lookstwice", made, "--label", "Look Twice", where=work)
+    made = tmp_path / "lookstwice"
+    assert "pip install -e" in command(home, "init", made, "--paper", "Look Twice", where=work)
     install(site, made)
     shutil.rmtree(made / "lookstwice")  # only the installed copy is left
     path = os.pathsep.join([str(site), str(ROOT)])
@@ -213,13 +213,14 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     method.write_text(method.read_text().replace("top_k: int = 2", "top_k: int = 3"))
     assert "unchanged" not in treekit("reproduce", "lookstwice/table1", "--n", 4, "--out", "out")  # its code counts
 
-    claims = json.loads(treekit("claims", "lookstwice", "--out", "out", "--json"))
-    assert [c["claim"] for c in claims] == ["lookstwice-01.1", "lookstwice-01.2", "lookstwice-02", "lookstwice-03"]
-    assert [c["direction"] for c in claims] == [*["not run"] * 3, "not tested"]  # the simulated model is no evidence
+    with open(work / "out" / "lookstwice" / "claims.csv", encoding="utf-8", newline="") as f:
+        claims = list(csv.DictReader(f))
+    assert [c["id"] for c in claims] == ["lookstwice-01.1", "lookstwice-01.2", "lookstwice-02", "lookstwice-03"]
+    assert [c["outcome"] for c in claims] == [*["not run"] * 3, "not tested"]  # the simulated model is no evidence
     matrix = json.loads(treekit("reproduce", "--dry-run", "lookstwice/table1", "--profile", "openai", "--json"))
     assert "lookstwice/table1" in json.dumps(matrix) and "fails" not in json.dumps(matrix)
     assert "lookstwice/table1" in treekit(
-        "estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4
+        "reproduce", "--estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4
     )
 
     runs = json.loads(treekit("explore", "--list", "--json"))
@@ -241,8 +242,8 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
 
 @pytest.mark.slow
 def test_a_skeleton_passes_its_own_test(tmp_path):
-    command(tmp_path / "home", "init", "paper", "lookstwice", tmp_path / "package", where=tmp_path)
-    install(tmp_path / "site", tmp_path / "package")
+    command(tmp_path / "home", "init", tmp_path / "lookstwice", "--paper", "Lookstwice", where=tmp_path)
+    install(tmp_path / "site", tmp_path / "lookstwice")
     env = os.environ | dict(
         PYTHONPATH=os.pathsep.join([str(tmp_path / "site"), str(ROOT)]), TREEKIT_HOME=str(tmp_path / "home")
     )
@@ -255,7 +256,7 @@ def test_a_skeleton_passes_its_own_test(tmp_path):
         "no:cacheprovider",
         "-c",
         os.devnull,
-        str(tmp_path / "package" / "tests"),
+        str(tmp_path / "lookstwice" / "tests"),
     ]
     done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr

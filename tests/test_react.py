@@ -318,7 +318,7 @@ def test_wikipedia_is_asked_once(small, tmp_path):
 
 def test_a_dead_wiki_is_one_line(tmp_path):
     wiki = Wikipedia(endpoint="http://127.0.0.1:9/w/api.php", cache=tmp_path / "w.sqlite")
-    with pytest.raises(UsageError, match="wiki = corpus"):
+    with pytest.raises(UsageError, match="data = real"):
         wiki.page("Lamp")
     wiki.close()
 

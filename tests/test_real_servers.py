@@ -177,7 +177,7 @@ def test_a_request_and_its_cost(server, tmp_path, monkeypatch):
 
     with SERVERS[server](tmp_path) as (url, model):
         monkeypatch.setenv("SERVER_KEY", KEY)
-        chat = chat_for(Profile("p", model, url, api_key_env="SERVER_KEY", max_tokens=8, timeout=120))
+        chat = chat_for(Profile("p", model, url, api_key_env="SERVER_KEY", max_tokens=8))
 
         async def main():
             try:
@@ -208,8 +208,6 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
             "3",
             "--data",
             "synthetic",
-            "--set",
-            "wiki=corpus",
             "--set",
             "qa_judge=",
             "--set",

@@ -267,7 +267,7 @@ def test_the_plot_has_every_column_that_ran_and_every_printed_model():
 
 
 def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tmp_path):
-    "A range over the tables; the claims as `treekit claims` counts them; a folder without comparisons in its own tables' words."
+    "A range over the tables; the claims as the report counts them; a folder without comparisons in its own tables' words."
     folder, offline = tmp_path / "treerare", root() / "figures" / "offline"
     for artefact, n in (("figure3", 50), ("table1", 600)):
         rows = [score("zero-shot", 0.47, n=n)]
@@ -291,39 +291,55 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
         "table2",
         note=caption_of("gpt-4.1", "synthetic", dict(d=7)),
     )
-    page = index_page(tmp_path)
-    assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: synthetic wiki, n = 7.\n" in page
-    assert "- Table 2: Model: gpt-4.1. Questions of the synthetic wiki, n = 7 on each of 1 data sets.\n" in page
+    index_page(tmp_path)
+    own, both = ((tmp_path / paper / "README.md").read_text(encoding="utf-8") for paper in ("treerare", "across"))
+    assert "n per cell: 50 to 600;" in own and "- Table 1: Model: gpt-4.1. Questions: synthetic wiki, n = 7.\n" in both
+    assert "- Table 2: Model: gpt-4.1. Questions of the synthetic wiki, n = 7 on each of 1 data sets.\n" in both
     told = ", ".join(f"{n} {outcome}" for outcome, n in counts_of(found).items() if n)
-    assert f"{len(unjudged)} claims: {told}." in page
+    assert f"{len(unjudged)} claims: {told}." in own
     save_claims(unjudged, folder, "Claims")
-    assert f"{len(unjudged)} claims:" not in index_page(tmp_path)
+    index_page(tmp_path)
+    assert f"{len(unjudged)} claims:" not in (folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evidence():
-    page = (root() / "figures" / "offline" / "README.md").read_text(encoding="utf-8")
-    parts = ("treekit reruns", "## Findings", "## The papers", "## Metrics")
-    opening, findings, papers, metrics = (page.index(f"\n\n{part}") for part in parts)
-    assert opening < findings < papers < metrics and "a simulated model answers" in page[:findings]
-    rows = [line for line in page[papers:metrics].splitlines() if line.startswith("| ") and "**" in line]
+OFFLINE = root() / "figures" / "offline"
+
+
+def test_the_results_stand_on_one_screen():
+    page = (OFFLINE / "README.md").read_text(encoding="utf-8")
+    assert len(re.sub(r"\]\([^)]*\)|<img[^>]*>", "]", page).split()) < 500
+    parts = ("treekit reruns", "**A small language model", "**Retrieval", "**Errata", "## The papers")
+    assert sorted(places := [page.index(f"\n\n{part}") for part in parts]) == places
+    assert "a simulated model answers" in page[: places[1]]
+    links = re.findall(r"\]\(([^):#]+)\)|src=\"([^\"]+)\"", page)
+    assert len(links) > 15 and all((OFFLINE / (a or b)).exists() for a, b in links)
+
+
+def test_a_papers_page_has_one_row_an_artefact_with_its_evidence():
+    pages = {p.parent.name: p.read_text(encoding="utf-8") for p in OFFLINE.glob("*/README.md")}
+    rows = {
+        (paper, line.split(" | ")[1].replace("\\", "")): line
+        for paper, page in pages.items()
+        for line in page.splitlines()
+        if line.startswith("| ") and "**" in line
+    }
     known = {
-        title_of(r["paper"], r["artefact"]).partition(", ")[2]
+        (r["paper"], title_of(r["paper"], r["artefact"]).partition(", ")[2])
         for r in inventory()
         if r["kind"] not in ("algorithm", "equations")
     }
-    named = [line.split(" | ")[1].replace("\\", "") for line in rows]
-    assert len(named) == len({(line.split("](")[1].split("/")[0], name) for line, name in zip(rows, named)})
-    assert len(set(named) & known) > 80
+    assert len(known & rows.keys()) > 80
 
-    def row(link):
-        return next(line for line in rows if f"]({link})" in line)
+    def row(paper, file):
+        return next(line for (name, _), line in rows.items() if name == paper and f"]({file})" in line)
 
-    assert "**real**, *added*" in row("real/vanilla.csv") and "**simulated** |" in row("treerare/table1.csv")
-    assert "**print**, *added*" in row("toq/inconsistencies.csv") and "**trained** |" in row("rdr2/table4.csv")
-    assert "**no model**, *added*" in row("searchr/retrieval.csv") and "bridging_kinds.csv" in row(
-        "treerare/bridging.csv"
-    )
-    assert all((root() / "figures" / "offline" / link).exists() for link in re.findall(r"\]\(([^):#]+)\)", page))
+    assert "**real**, *added*" in row("real", "vanilla.csv") and "**simulated** |" in row("treerare", "table1.csv")
+    assert "**print**, *added*" in row("toq", "inconsistencies.csv") and "**trained** |" in row("rdr2", "table4.csv")
+    assert "**no model**, *added*" in row("searchr", "retrieval.csv")
+    assert "bridging_kinds.csv" in row("treerare", "bridging.csv")
+    for paper, page in pages.items():
+        links = re.findall(r"\]\(([^):#]+)\)", page)
+        assert links and all((OFFLINE / paper / link).exists() for link in links), paper
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code

@@ -384,7 +384,6 @@ def test_what_another_user_plants_above_ones_folder_is_not_obeyed(shared):
 def test_another_user_sees_no_token_and_reads_nothing_of_the_work_folder(shared, tmp_path):
     "Of an explorer that has opened a browser: its processes' arguments, its work folder, and the page that leads to its address."
     folder, other = shared
-    (folder / "mine.py").write_text("def answer(question, context): return 'x'\n", encoding="utf-8")
     (folder / "browser").write_text("#!/bin/sh\nsleep 20\ntrue\n", encoding="utf-8")
     (folder / "browser").chmod(0o755)
     home = folder / "home"
@@ -392,7 +391,7 @@ def test_another_user_sees_no_token_and_reads_nothing_of_the_work_folder(shared,
     env = {k: v for k, v in os.environ.items()} | dict(
         TREEKIT_HOME=str(home), DISPLAY=":0", BROWSER=f"{folder}/browser %s &"
     )
-    made = treekit("compare", "mine.py:answer", "--n", "1", "--out", str(tmp_path), cwd=folder, TREEKIT_HOME=str(home))
+    made = treekit("ask", "Who wrote the novel Taphora?", cwd=folder, TREEKIT_HOME=str(home))
     assert made.returncode == 0, made.stderr
     command = [str(Path(sys.executable).with_name("treekit")), "explore", "last"]
     running = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, text=True)

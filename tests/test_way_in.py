@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 import treekit.artefacts.environment_check as environment_check
 from treekit.cli.main import main
+from treekit.llm import openai_client
 from treekit.config import UsageError, load_profile
 
 
@@ -88,10 +89,10 @@ def without(record, *fields):
 @pytest.mark.parametrize(
     "files, works, found",
     [
-        (dict(hotpotqa=hotpot()), True, "hotpotqa (1)"),
-        (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, "hotpotqa (1)"),  # as in the test set
+        (dict(hotpotqa=hotpot()), True, ": 1 questions"),
+        (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, ": 1 questions"),  # as in the test set
         (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
-        (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, "hotpotqa (1)"),
+        (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, ": 1 questions"),
         (
             dict(hotpotqa=hotpot(), musique=dict(id="1", question="Who?", answers=[])),
             False,
@@ -116,7 +117,8 @@ def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, w
 
 
 @pytest.mark.parametrize("fault", ["empty", "not json", "schema"])
-def test_ask_names_attempts_that_may_be_charged(server, fault):
+def test_ask_names_attempts_that_may_be_charged(server, fault, monkeypatch):
+    monkeypatch.setattr(openai_client, "RETRIES", 1)
     server.script(faults=[dict(kind=fault, times=2)])
     code, out = treekit(
         "ask",
@@ -131,8 +133,6 @@ def test_ask_names_attempts_that_may_be_charged(server, fault):
         server.url,
         "--model",
         "m",
-        "--set",
-        "retries=1",
     )
     assert code == 1 and "besides, 2 attempts without a usable reply, which the server may charge" in out, out
 
@@ -161,10 +161,11 @@ def test_ask_takes_a_folder_with_any_data_set(tmp_path, server):
 
 
 @pytest.mark.parametrize("fault, works", [("", True), ("empty", False), ("not json", False), ("schema", False)])
-def test_the_doctor_asks_a_question_as_a_run_does(server, fault, works):
+def test_the_doctor_asks_a_question_as_a_run_does(server, fault, works, monkeypatch):
     "Through the run's client, prompt and parser; it shows the raw and the read reply, or the run's own error."
+    monkeypatch.setattr(openai_client, "RETRIES", 0)
     if fault:
         server.script(faults=[dict(kind=fault, times=9)])
-    sets = (f"endpoint={server.url}", "model=m", "wiki=corpus", "retries=0")
+    sets = (f"endpoint={server.url}", "model=m")
     found = rows("--profile", "local", *(word for one in sets for word in ("--set", one)))["reply"]
     assert found["works"] is works and ("raw" in found["found"] and "read" in found["found"]) is works, found

@@ -1,7 +1,7 @@
 """A DSPy program beside the papers' methods. Its language model is the run's, behind a local address.
 
     pip install dspy
-    treekit compare examples/pipelines/dspy_pipeline.py:answer treerare --profile openai --n 20
+    run(["examples/pipelines/dspy_pipeline.py:answer", "treerare"], load("musique", n=20), model="openai")
 
 DSPy reads its fields from the reply, which the simulated model doesn't write: take a real one. DSPy may hold libraries below the versions
 of constraints.txt: a separate environment is best.

@@ -1,7 +1,7 @@
 """A LangGraph graph beside the papers' methods. Its chat model is the run's, behind a local address.
 
 pip install langgraph langchain-openai
-treekit compare examples/pipelines/langgraph_pipeline.py:answer treerare --n 20
+run(["examples/pipelines/langgraph_pipeline.py:answer", "treerare"], load("musique", n=20))
 """
 
 from typing import TypedDict

@@ -1,7 +1,7 @@
 """A LlamaIndex query engine beside the papers' methods. Its LLM is the run's, behind a local address; its retriever asks the run's.
 
 pip install llama-index-core llama-index-llms-openai-like
-treekit compare examples/pipelines/llama_index_pipeline.py:answer treerare --n 20
+run(["examples/pipelines/llama_index_pipeline.py:answer", "treerare"], load("musique", n=20))
 """
 
 from llama_index.core.query_engine import RetrieverQueryEngine

@@ -20,7 +20,7 @@ from ..experiments.results import Results, Row
 from ..experiments.run import run
 from ..experiments.tables import MULTIHOP, PRINTED, sample_questions, setting
 from ..language.morphemes import has_hangul, morpheme_terms
-from ..papers.plugin import Paper, get_paper, resolve
+from ..papers.plugin import Paper, get_paper
 from ..papers.registry import method
 from ..scoring.metrics import METRICS
 from .attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, gold_steps, queries
@@ -236,8 +236,8 @@ def run_of_paper(
 ) -> Results:
     "The paper's method on the questions of its main table."
     paper, settings = get_paper(paper) if isinstance(paper, str) else paper, settings or {}
-    if paper.main_run:
-        return resolve(paper.main_run)(profile, n, settings, **given)
+    if main_run := paper.optional("evaluation", "main_run"):
+        return main_run(profile, n, settings, **given)
     if not paper.short_names:
         raise UsageError(f"{paper.name} names no method: give its descriptor short_names, or a main_run")
     name = next(iter(paper.short_names.values()))

@@ -7,6 +7,7 @@ __all__ = ['frame', 'Run', 'run', 'ask', 'explore']
 
 # %% ../../nbs/26_api/01_running.ipynb #e3331806
 import html, json
+from contextlib import chdir
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ..analysis.annotation_ui import AnnotationPage, VotingPage
 from ..cli.ask import own_dataset, own_question
 from ..config import Profile, UsageError, missing_library, work_dir
 from ..core.fingerprints import fingerprint
+from ..core.method import Intervention
 from ..core.trace_render import node_label
 from ..core.types import Passage, Question
 from ..corpora.load import read_corpus
@@ -303,6 +305,7 @@ def run(
     questions: Any,  # from `load`; a list of such; or a list of `Question`s with their `corpus`
     model: str | Profile = "simulated",  # or "smollm2", …: see `treekit.model`
     corpus: Any = None,  # passages, a file of them, or a retriever; default: those that the questions carry
+    intervene: Intervention | None = None,  # what changes the methods' calls, searches and parses
     **settings,  # of the profile: retriever, search_scope, temperature, budget, …
 ) -> Run:
     """Answer questions with methods. Answers are saved; a repeated or interrupted run makes the missing calls alone.
@@ -317,15 +320,15 @@ def run(
     asked, data, seed, corpus = _by_dataset(questions, corpus)
     profile = profile_of(model, data or "synthetic", seed, settings)
     found = methods_of(methods, profile, asked if corpus is None else {})
-    return _run(found, asked, profile, corpus, {})
+    return _run(found, asked, profile, corpus, {}, intervene)
 
 
-def _run(methods, asked, profile, corpus, about):
+def _run(methods, asked, profile, corpus, about, intervene=None):
     corpora, source = _given(corpus, asked)
     store = open_store(profile)
-    results = experiment.run(
-        methods, asked, profile, corpora=corpora, store=store, progress=not profile.offline, about=about | source
-    )
+    session = dict(store=store, progress=not profile.offline, about=about | source)
+    with chdir("."):  # a pipeline may change the working folder
+        results = experiment.run(methods, asked, profile, corpora=corpora, intervene=intervene, **session)
     return Run(open_run(store, results.kept), results)
 
 

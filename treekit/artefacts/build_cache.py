@@ -136,7 +136,7 @@ def _paths(value):
     return sorted(w for w in words if ("/" in w or "." in w) and Path(w).exists())
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #23b8cf07
-CARELESS = ("budget", "concurrency", "timeout", "retries")  # settings that affect cost and duration only
+CARELESS = ("budget", "concurrency")  # settings that affect cost and duration only
 
 
 def relevant_settings(
@@ -171,7 +171,7 @@ def modules_behind(
     if "treekit.papers.registry" in found and paper in discover():
         more += [*discover()[paper].methods, *BASELINES]
     if "treekit.analysis.error_breakdown" in found and paper in discover():
-        more += filter(None, [discover()[paper].main_run])
+        more += filter(None, [discover()[paper].optional("evaluation", "main_run")])
     return modules_below(*names, *map(module_of, more), packages=packages) if more else found
 
 

@@ -7,10 +7,9 @@ __all__ = ['FIELDS', 'Failed', 'shown_path', 'is_text', 'inventory', 'runnable',
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #be91cb8c
 import difflib, os
-from dataclasses import fields
 from pathlib import Path
 
-from ..config import Profile, UsageError, choose, installed, load_profile, root
+from ..config import SETTINGS, UsageError, choose, installed, load_profile, root
 from ..papers.plugin import discover, get_paper
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #f113ae56
@@ -103,7 +102,7 @@ def source(
     absent("data source", data, Path.exists, named)
 
 
-FIELDS = [f.name for f in fields(Profile) if f.name != "name"]  # fields of a profile that `--set` accepts
+FIELDS = SETTINGS  # fields of a profile that `--set` accepts
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #4f93a697
 def assigned(

@@ -28,7 +28,6 @@ from treekit.papers.plugin import (
     broken_references,
     get_paper,
     papers,
-    resolve,
     unregistered,
 )
 
@@ -111,8 +110,8 @@ def checks(
     if profile.wiki == "wikipedia" and not profile.offline:
         what, works, *more = _checked(
             "Wikipedia",
-            lambda: need_network("https://en.wikipedia.org", "wiki = wikipedia"),
-            "--set wiki=corpus, or a network",
+            lambda: need_network("https://en.wikipedia.org", "data = hub"),
+            "--data DIR or real, or a network",
         )
         yield what, works or None, *more  # agents that open pages need it
     yield from _on_disk(profile)
@@ -212,6 +211,7 @@ def _parser(profile):
 
 
 def _questions(profile):
+    from treekit.corpora.checking import check_place
     from treekit.corpora.load import Files, expected_files
     from treekit.experiments.resources import datasets, source_of
 
@@ -219,19 +219,11 @@ def _questions(profile):
     need_hub(profile)
     if not found:
         raise UsageError(f"no questions in {profile.data!r}: {expected_files('hotpotqa')}")
-    if not isinstance(source := source_of(profile.data), Files) or profile.data == "real":
+    if not isinstance(source_of(profile.data), Files) or profile.data == "real":
         return f"{profile.data}: {', '.join(found)}"
-    if Path(profile.data).is_file():
-        return f"{profile.data}: {len(source.questions(found[0])):,} questions"
-    read, bad = [], []
-    for name in source.datasets("dev"):
-        try:
-            read.append(f"{name} ({len(source.questions(name)):,})")
-        except UsageError as e:
-            bad.append(str(e))
-    if bad:
-        raise UsageError("; ".join(bad))
-    return f"{profile.data}: {', '.join(read)}"
+    if not (report := check_place(profile.data)).found:
+        raise UsageError("; ".join(report.text().splitlines()))
+    return "; ".join(report.text().splitlines())
 
 
 def _disk():
@@ -681,8 +673,8 @@ def longest_prompt(
     artefact: str = "",  # empty: all, except special cases of a single table
 ) -> int:  # approximate tokens
     "Required context length: passages or documents in the longest prompt, instructions and reply."
-    own = get_paper(paper).longest_prompt
-    return (resolve(own)(artefact) if own else PASSAGE_TOKENS * USUAL_PASSAGES) + WORDING + profile.max_tokens
+    own = get_paper(paper).optional("paper", "longest_prompt")
+    return (own(artefact) if own else PASSAGE_TOKENS * USUAL_PASSAGES) + WORDING + profile.max_tokens
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c0de7a14
 def _reads(profile):

@@ -738,7 +738,7 @@ def reproduce_all(
         artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets
     )
     pins = {k: v for k, v in PINNED.items() if k not in child_environment()} if p.offline else {}
-    options = options.given(retrain=p.retrain or None, since=last_logged(state.store))
+    options = options.given(since=last_logged(state.store))
 
     def waiting(stage):
         some, seen = [t for t in tasks if stage_of(t) == stage], state.look()

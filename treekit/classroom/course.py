@@ -146,7 +146,7 @@ class CourseFolder:
         except FileNotFoundError:
             where = repr(Path(self.folder).name) if Path(self.folder).name else "this folder"
             raise UsageError(
-                f"no roster.csv in {where}: write one, with a column id, or run `treekit course init DIR`"
+                f"no roster.csv in {where}: write one, with a column id, or run `treekit init DIR --course sample`"
             ) from None
         except csv.Error as e:
             raise UsageError(f"roster.csv: {e}") from None
@@ -183,7 +183,7 @@ class CourseFolder:
         if assignment not in names and assignment in kit.assignments():
             raise UsageError(
                 f"{assignment!r} is an assignment of the kit, and this course has its own: treekit course --sources {kit.sources} …, "
-                "or make a course by `treekit course init DIR --kit`"
+                "or make a course by `treekit init DIR --course kit`"
             )
         return Path(self.sources, choose("assignment", assignment, names) + ".ipynb")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..config import UsageError, kit_files, work_dir
 from ..utils.atomic_write import write_whole
+from .method import Intervened
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #82e8c20b
 def canonical(
@@ -195,10 +196,12 @@ def code_fingerprint(
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #fbdaffea
 def method_fingerprint(
-    method: Any,  # a method
+    method: Any,  # a method, or an intervention
     *modules: str,  # other modules that affect it
 ) -> str:  # 64 hex digits; changes with the code of its module and of the modules below it
     "Hash of a method's code. A class whose source can't be read gets a new hash each time, so that nothing is reused."
+    if isinstance(method, Intervened):
+        return fingerprint([method_fingerprint(part, *modules) for part in (method.of, method.by)])
     own = type(method).__module__
     packages = (
         (*KIT, own.partition(".")[0]) if "." in own else KIT
@@ -209,7 +212,8 @@ def method_fingerprint(
     if file := getattr(module, "__file__", None):
         return fingerprint(code_hash(Path(file).read_text(encoding="utf-8"))[0], code_fingerprint(*modules))
     try:
-        source = inspect.getsource(type(method).__call__)
+        named = [name for name in dir(type(method)) if name[0] != "_" or name == "__call__"]
+        source = [inspect.getsource(f) for name in named if inspect.isfunction(f := getattr(type(method), name))]
     except (OSError, TypeError):
         source = uuid.uuid4().hex
     return fingerprint(source, code_fingerprint(*modules))

@@ -40,11 +40,6 @@ class Request:
     )  # awaited when its turn has come, before it is sent
 
     @property
-    def schema(self) -> dict | None:
-        "JSON schema of the reply; None if the prompt's format has none."
-        return getattr(self.prompt.format, "schema", None) if self.prompt else None
-
-    @property
     def text(self) -> str:
         "Contents of all messages."
         return "\n\n".join(m["content"] for m in self.messages)

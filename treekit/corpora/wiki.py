@@ -211,7 +211,7 @@ class MediaWikiClient:
         "Reply of the server, with retries while it is busy."
         import httpx2
 
-        instead = "set wiki = corpus in the profile"
+        instead = "take questions with a corpus: data = real, or a folder"
         for left in reversed(range(self.tries)):
             try:
                 reply = self._client.get(self.endpoint, params=query)

@@ -64,7 +64,6 @@ _WORDS, _NUMBERS = _like(r"[\w.,* -]*"), _like(r"[\d., -]*")
 PROFILE_SETTINGS = dict(  # fields of a profile
     model=_like(r"[\w.+:@ ,=()/-]+"),
     retriever=_like(rf"[\w]+(:{_HUB_NAME})?(@\w+)?(:{_HUB_NAME})?"),
-    wiki=_like("corpus|wikipedia"),
     index=_like(r"[a-z]*(, ?\w+=\d+)*"),
     search_scope=_like("own|corpus|documents"),
     parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
@@ -76,18 +75,13 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     context=_whole(0, 1 << 30),
     temperature=lambda v: v in (None, "", "none") or _number(v),
     reasoning_effort=_like(r"[a-z]*", 40),
-    structured=_switch,
     switches=_like(r"[\w=.,+ -]*", 2000),
 )
 ASKING = dict(
     endpoint=_text,
-    limit_field=_like(r"[a-z_]*", 40),
     concurrency=_number,
-    timeout=_number,
-    retries=_number,
     budget=lambda v: v is None or _number(v) or v == "",
     batch=_switch,
-    retrain=_switch,
 )
 NOTEBOOK_PARAMETERS = dict(  # of artefacts' notebooks, beside profile, n, seed, data, out, budget and settings
     allowance=_number,

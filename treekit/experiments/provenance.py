@@ -15,7 +15,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, kit_path
 from ..core.fingerprints import fingerprint
-from ..core.method import configure, requirements_of, settings
+from ..core.method import bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM, trained_folder
 from ..core.types import Question
 from ..corpora.load import split_of
@@ -122,7 +122,7 @@ def _kinds_that_differ(methods, name):
     values = {}
     for method in methods.values():
         if name in (own := _fields(method)):
-            values.setdefault(type(method).__name__, set()).add(repr(own[name]))
+            values.setdefault(type(bare_method(method)).__name__, set()).add(repr(own[name]))
     return sorted(kind for kind, found in values.items() if len(found) > 1)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #f34e687f
@@ -383,9 +383,7 @@ def run_facts(
         reasoning_effort=models.defaults.get("reasoning_effort", ""),
         max_tokens=models.defaults.get("max_tokens"),
         length_control=str(getattr(method, "length_control", "")),
-        prompts=""
-        if profile.offline
-        else WORDING.get(profile.prompts, "of a file") + ", replies by a schema" * profile.structured,
+        prompts="" if profile.offline else WORDING.get(profile.prompts, "of a file"),
         policy=models.model,
         reading=reading_of(name, method, switches_of(profile)),
     )

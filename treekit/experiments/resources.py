@@ -407,6 +407,23 @@ class Corpus:
                     raise Unusable(str(e)) from e
             return self._made[steps, masked]
 
+    def reparsed(
+        self,
+        parse: Callable,  # texts, their trees -> trees
+    ) -> "Corpus":
+        "The same passages with other trees. What is derived from these is not saved."
+        return Corpus(self.passages, self.fingerprint, _Reparsed(self.annotations, parse))
+
+
+@dataclass
+class _Reparsed:
+    annotations: Any
+    parse: Callable
+    fingerprint = None
+
+    def __call__(self, texts):
+        return self.parse(texts, self.annotations(texts))
+
 # %% ../../nbs/14_experiments/07_resources.ipynb #2fa9c304
 class Provided(NamedTuple):
     "Resource of a method, with its fingerprint."
@@ -517,7 +534,7 @@ class Resources:
         if hasattr(given, "search") or named.startswith("prebuilt:"):
             raise UsageError(
                 "a method that looks into the passages needs them as text, and this retriever has only an index: "
-                "give it a corpus, or for an agent that opens pages set wiki = wikipedia"
+                "give it a corpus, or for an agent that opens pages set data = hub"
             )
         if given is None and self.profile.search_scope == "documents":
             return (documents := self.documents(dataset)).corpus, documents.fingerprint + "/chunks"

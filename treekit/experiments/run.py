@@ -9,6 +9,7 @@ __all__ = ['run']
 import inspect
 
 from ..config import Profile, RunOptions, UsageError, run_options
+from ..core.method import Intervened, Intervention
 from .cassettes import only_these
 from .counting import count_calls
 from .execution import execute
@@ -46,11 +47,14 @@ def run(
     # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
     corpora: dict | None = None,
     options: RunOptions | None = None,  # default: those of this process
+    intervene: Intervention | None = None,  # what changes the methods' calls, searches and parses
     **given,  # fields that override the options: store, chat, embedder, router, navigator, progress, budget
 ) -> Results:
     "Answer every question with every method. Raises `BudgetExceeded`, `StoreFailed`, `KeyboardInterrupt`, `UsageError`; else, a row fails."
     _check(methods, questions)
     options = (options or run_options()).given(**given)
     methods, questions = switched(methods, switches_of(profile)), only_these(questions, options.questions)
+    if intervene:
+        methods = {name: Intervened(method, intervene) for name, method in methods.items()}
     answer = count_calls if options.count_dir else execute
     return answer(methods, questions, profile, corpora, options)

@@ -13,9 +13,9 @@ from ..config import UsageError, choose
 from ..store.run_store import Store
 from .diff import align, compare_runs
 from .request_validation import changes_of, edits_of, fields_record, sweep_record
-from .edited_parses import EditedAnnotations, EditedParser, drawn_passage, drawn_question
+from .edited_parses import drawn_passage, drawn_question, hung_elsewhere
 from .fonts import whole_font
-from .forks import ForkedMethod, fork
+from .forks import edits_in, fork
 from .runs import OpenRun, RunData, open_run, run_list
 from .overrides import switch, switched_run
 from .trees import details, outline
@@ -140,10 +140,6 @@ def _gloss_details(found, gloss):
 SHOWN_PARSES = 5  # passages of a node whose trees are drawn, the best first
 
 
-def _heads_of(method):
-    return method.edits.heads if isinstance(method, ForkedMethod) else ()
-
-
 class NodeReader:
     "Nodes of a run's trees: their texts and dependency trees."
 
@@ -206,18 +202,18 @@ class NodeReader:
         run = self.runs.run(name)
         row = run.rows[int(i)]
         node, method = row.trace.nodes[int(id)], run.kept.method(row.method)
-        of = method.of if isinstance(method, ForkedMethod) else method
         texts = (
             self._question(name, row, node, method) if "span" in node.data else self._passages(name, row, node, method)
         )
-        return dict(texts=texts, editable="span" not in node.data or getattr(of, "tree", "dependency") == "dependency")
+        return dict(
+            texts=texts, editable="span" not in node.data or getattr(method, "tree", "dependency") == "dependency"
+        )
 
     def _question(self, name, row, node, method):
         parser = self.runs.run_data(name).library.provide("parser", row.dataset, row.question).thing
-        if edits := _heads_of(method):
-            parser = EditedParser(parser, edits)
         asked = row.question.question
-        return [drawn_question(parser.parse([asked])[0], asked, node.data["span"])]
+        [tree] = hung_elsewhere([asked], parser.parse([asked]), edits_in(method).heads)
+        return [drawn_question(tree, asked, node.data["span"])]
 
     def _passages(self, name, row, node, method):
         from treekit.syntax.entities import annotated_text
@@ -228,13 +224,9 @@ class NodeReader:
         if not found:
             return []
         annotations = self.runs.run_data(name).library.provide("corpus", row.dataset, row.question).thing.annotations
-        if edits := _heads_of(method):
-            annotations = EditedAnnotations(annotations, edits)
         texts = [annotated_text(p) for p, _ in found]
-        return [
-            dict(drawn_passage(a, text, names), title=p.title)
-            for a, text, (p, names) in zip(annotations(texts), texts, found)
-        ]
+        trees = hung_elsewhere(texts, annotations(texts), edits_in(method).heads)
+        return [dict(drawn_passage(a, text, names), title=p.title) for a, text, (p, names) in zip(trees, texts, found)]
 
 # %% ../../nbs/19_explorer/13_api.ipynb #9ccd9bd4
 class ReplayJobs:

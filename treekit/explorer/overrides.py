@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints, Literal
 from ..config import Profile, UsageError, load_profile
 from ..core.method import configure
 from ..experiments.given_passages import passages_again
-from .forks import ForkedMethod, passage_source, unchanged_name
+from .forks import passage_source, unchanged_name, without_edits
 from .run_models import models_again
 from .runs import OpenRun, open_run, worth
 from ..scoring.statistics import bootstrap
@@ -74,7 +74,7 @@ def switched_run(
 ) -> tuple[Any, dict, Profile]:  # the method; data set -> questions; the profile
     "What is to be run. `UsageError` for an unknown field, a value that doesn't fit, and passages that aren't in the record."
     rows, own = _rows(opened, method, n), opened.kept.method(method)
-    changed = configure(own.of if isinstance(own, ForkedMethod) else own, **fields)
+    changed = configure(without_edits(own), **fields)
     profile, asked = _changed(opened.kept.profile, settings), {}
     for i in rows:
         asked.setdefault(opened.rows[i].dataset, []).append(opened.rows[i].question)
@@ -120,7 +120,6 @@ def switch(
 def _changes(opened, method, fields, changed):
     "Name -> value before and after."
     own = opened.kept.method(method)
-    own = own.of if isinstance(own, ForkedMethod) else own
     return {k: (getattr(own, k), getattr(changed, k)) for k in fields}
 
 # %% ../../nbs/19_explorer/10_overrides.ipynb #862d955d

@@ -11,10 +11,11 @@ from typing import Any
 
 from ..config import Profile, UsageError, choose
 from .edited_parses import moved_heads
-from .forks import Edits, ForkedMethod
+from ..core.method import bare_method
+from .forks import Edits
 from .runs import OpenRun, RunData
 from .overrides import fields_of, sweep_field
-from ..papers.plugin import paper_of, resolve
+from ..papers.plugin import paper_of
 
 # %% ../../nbs/19_explorer/12_request_validation.ipynb #0e775c54
 RETRIEVERS = ("bm25", "bm25s", "dense", "hybrid", "weighted", "bridged")  # without those that would fetch something
@@ -60,9 +61,7 @@ def fields_record(run: OpenRun, method: str) -> dict:
     "A method's fields and its profile's, for a page."
     choose("method of the run", method, run.kept.head["methods"])
     own = run.kept.method(method)
-    fields = [
-        f for f in fields_of(own.of if isinstance(own, ForkedMethod) else own) if f["kind"] != "other" or f["choices"]
-    ]
+    fields = [f for f in fields_of(bare_method(own)) if f["kind"] != "other" or f["choices"]]
     rows = sum(m == method for m, *_ in run.kept.rows)
 
     def grouped(some):
@@ -148,15 +147,15 @@ def sweep_record(
 # %% ../../nbs/19_explorer/12_request_validation.ipynb #a202cee5
 def _routed(run, row, key, said):
     "A router's reply with other behaviours: (tag, node's number) each; none: a refusal."
-    own = run.kept.method(row.method)
-    own = own.of if isinstance(own, ForkedMethod) else own
+    own = bare_method(run.kept.method(row.method))
     paper = paper_of(type(own).__module__)
     node = next((n for n in row.trace.nodes if n.kind == "routing" and key in n.calls), None)
     if node is None:
         raise UsageError("these behaviours belong to no routing step of the answer")
-    if paper is None or not paper.reply_formats:
+    formats = paper and paper.optional("paper", "reply_formats")
+    if not formats:
         raise UsageError("it isn't known how this method's router replies")
-    return resolve(paper.reply_formats)[getattr(own, "format", "tag")].render(
+    return formats()[getattr(own, "format", "tag")].render(
         [(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said]
     )
 

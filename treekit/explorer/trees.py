@@ -14,7 +14,7 @@ from ..core.method import Node, Trace
 from ..core.types import Question
 from ..language.answer_wording import spellings
 from ..language.normalization import norm
-from ..papers.plugin import discover, resolve
+from ..papers.plugin import discover
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #7f5c7743
 def _preorder(trace):
@@ -108,7 +108,7 @@ def _links(nodes, place):
 def _search(trace, nodes, place):
     "Rounds, changes and best paths of a Monte Carlo search; None for any other method."
     changes = {str(i): n.data["changes"] for i, n in enumerate(nodes) if n.data.get("changes")}
-    path_after = next((resolve(p.search_path) for p in discover().values() if p.search_path), None)
+    path_after = next(filter(None, (p.optional("paper", "search_path") for p in discover().values())), None)
     if not changes or not path_after:
         return None
     rounds, paths = max(c[-1][0] for c in changes.values()), []

@@ -44,6 +44,7 @@ class TrainingCommand:
 
     role: str  # of the profile: "navigator", "router"
     run: str  # reference to a function: (job, **options) -> (record, lines to print)
+    model: str  # reference to the class of models that are trained for the role
     help: str  # shown by --help
     options: tuple = ()  # (flag, arguments of `click.option`) each: what it takes beside the common options
 
@@ -61,23 +62,21 @@ def read_rows(path: Path) -> list[dict]:
 
 @dataclass(frozen=True, eq=False)
 class Paper:
-    "Descriptor of a paper: its texts, its folders, and references to its code."
+    """Descriptor of a paper: its texts, its folders, and references to its code.
+
+    The rest follows from them. Notebooks of artefacts are in `nbs/reproduce/NAME`, or in `notebooks` next to an absolute data folder. Four
+    objects of the code are optional: `evaluation.main_run`, (profile, n, settings, **given) -> `Results` of the method on the questions of
+    its main table; and of the module `paper` `longest_prompt`, (artefact) -> tokens that its longest prompt shows, without wording and
+    reply, `search_path`, (trace, round) -> nodes of the best path after a round, and `reply_formats`, () -> formats of the router's replies.
+    """
 
     name: str  # of its artefacts and its folder of results: "arise"
     label: str  # as it is printed: "ARISE"
     data: str | Path  # folder with inventory.csv, printed numbers, claims; a relative one lies among the kit's files
-    notebooks: str | Path = ""  # folder with a notebook for each artefact
-    texts: str | Path = ""  # folder of the notebooks that print artefacts which are text, with nothing to run
     code: str = ""  # the package of its modules: "treekit.papers.arise"
-    title: str = ""
-    venue: str = ""  # where it was published: "ACL 2025"
-    year: int | None = None
-    url: str = ""
-    bibtex: str = ""  # one entry
-    tree: str = ""  # the tree that its method builds, in one line
+    bibtex: str = ""  # one entry, a field per line; `venue` is its short name ("ACL 2025"), `annote` the tree that the method builds
     order: int = 100  # in listings; of equals, by name
-    is_study: bool = False  # it compares papers or data, and is no paper itself
-    # reference to a table (printed name -> method, or a function of examples) -> names
+    # reference to a table (printed name -> method, or a function of examples) -> names; empty: a study, which compares papers or data
     methods: dict[str, tuple] = field(default_factory=dict)
     short_names: dict[str, str] = field(default_factory=dict)  # name on the command line -> printed name
     shown_as: dict[str, str] = field(
@@ -85,24 +84,43 @@ class Paper:
     )  # printed name -> name in figures, where the printed one isn't one: "Ours"
     # role of `figures.style.ROLES` -> pattern of the printed names that have it: "own", "ablation", and those of its own baselines
     figure_roles: dict[str, str] = field(default_factory=dict)
-    settings: tuple[
-        str, ...
-    ] = ()  # fields of its methods that a cassette may record, beside those of treekit's own methods
+    # fields of its methods that a cassette may record, beside those of treekit's own methods
+    settings: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()  # references to its tables of prompts
-    requires: tuple[
-        str, ...
-    ] = ()  # of `environment_check.REQUIREMENTS`: what its runs need beyond what every run needs
-    longest_prompt: str | Callable = ""  # (artefact) -> tokens that its longest prompt shows, without wording and reply
-    trained: dict[str, str] = field(
-        default_factory=dict
-    )  # role -> reference to the class of models that are trained for it
+    # of `environment_check.REQUIREMENTS`: what its runs need beyond what every run needs
+    requires: tuple[str, ...] = ()
     training: tuple[TrainingCommand, ...] = ()
-    # (profile, n, settings, **given) -> `Results` of its method on the questions of its main table
-    main_run: str | Callable = ""
-    search_path: str = ""  # (trace, round) -> nodes of the best path after a round, where its method searches in rounds
-    reply_formats: str = ""  # formats in which its router replies, by name, where replies can be edited
     reads_all_tables: tuple[str, ...] = ()  # its artefacts that are computed from the tables of all papers
-    costs: tuple[str, ...] = ()  # its artefacts about what an answer costs
+
+    @property
+    def is_study(self) -> bool:
+        "Whether it compares papers or data, and is no paper itself."
+        return not self.methods
+
+    @property
+    def trained(self) -> dict[str, str]:  # role -> reference to the class of models that are trained for it
+        "Models beside the answering one."
+        return {command.role: command.model for command in self.training}
+
+    def cited(self, field: str) -> str:  # "title"
+        "A field of the BibTeX entry, without braces; empty if there is none."
+        found = re.search(rf"^\s*{field}\s*=\s*\{{(.*)\}},?\s*$", self.bibtex, re.M)
+        return re.sub(r"[{}]", "", found[1]) if found else ""
+
+    def optional(
+        self,
+        module: str,  # below its code: "evaluation"
+        name: str,
+    ) -> Any:  # None: there is none
+        "An object of its code that it need not have."
+        if not self.code:
+            return None
+        try:
+            return getattr(importlib.import_module(f"{self.code}.{module}"), name, None)
+        except ModuleNotFoundError as e:
+            if (e.name or "").partition(".")[0] not in ("", self.package):
+                raise  # a library
+            return None
 
     def path(self, *parts: str) -> Path:
         "A file below the data folder."
@@ -110,12 +128,18 @@ class Paper:
 
     def notebook(self, artefact: str) -> Path:
         "The notebook that regenerates an artefact: the paper's own, else one that all papers share; it need not exist."
-        own, shared = _place(self.notebooks, f"{artefact}.ipynb"), kit_path(*SHARED.split("/"), f"{artefact}.ipynb")
+        folder = (
+            Path(self.data).with_name("notebooks") if Path(self.data).is_absolute() else f"nbs/reproduce/{self.name}"
+        )
+        own, shared = _place(folder, f"{artefact}.ipynb"), kit_path(*SHARED.split("/"), f"{artefact}.ipynb")
         return shared if not self.is_study and not own.exists() and shared.exists() else own
 
     def text(self, name: str) -> Path:
         "A notebook that prints an artefact that is text; it need not exist."
-        return _place(self.texts, f"{name}.ipynb")
+        if Path(self.data).is_absolute():
+            return Path(self.data).with_name("notebooks") / f"{name}.ipynb"
+        folders = sorted(kit_path("nbs", "17_papers").glob(f"[0-9]*_{self.name}"))
+        return (folders[0] if folders else kit_path("nbs", "reproduce", self.name)) / f"{name}.ipynb"
 
     def rows(self, file: str) -> list[dict]:
         "Rows of a CSV file of the data folder; none if there is no such file."
@@ -134,17 +158,7 @@ class Paper:
 
     def references(self) -> list:
         "Everything that is imported on first use."
-        found = [
-            *self.methods,
-            *self.prompts,
-            self.longest_prompt,
-            *self.trained.values(),
-            *(t.run for t in self.training),
-            self.main_run,
-            self.search_path,
-            self.reply_formats,
-        ]
-        return [reference for reference in found if reference]
+        return [*self.methods, *self.prompts, *self.trained.values(), *(t.run for t in self.training)]
 
     @property
     def package(self) -> str:  # "treekit"

@@ -322,10 +322,10 @@ def _scope(paper, folder, verdicts):
         for c in published(paper.name, r["artefact"])
         if c["value"] is not None
     ]
-    where = f"{paper.title}{f' ({paper.venue})' if paper.venue else ''}." if paper.title else f"{paper.label}."
-    yield where + (f" {paper.url}" if paper.url else "")
-    if paper.tree:
-        yield f"Method: {paper.tree}."
+    title, venue, url = map(paper.cited, ("title", "venue", "url"))
+    yield (f"{title}{f' ({venue})' if venue else ''}." if title else f"{paper.label}.") + (f" {url}" if url else "")
+    if tree := paper.cited("annote"):
+        yield f"Method: {tree}."
     if said or printed:
         yield f"{said or 'No table or figure'} of the paper with {len(printed):,} printed numbers; {len(added)} studies are added by treekit."
     if verdicts:

@@ -301,12 +301,14 @@ class Informativeness:
 
     @cached_property
     def _index(self):
-        "Inverted index, from disk or built and stored."
+        "Inverted index, from disk or built and stored; of changed trees, built."
         steps = self.steps
 
         def read():
             return index_passages(self.passages, self.annotations, self._spans, self.ties, steps.title_first)
 
+        if self.annotations.fingerprint is None:  # changed trees
+            return EntityIndex(read(), len(self.passages))
         return cached_arrays(self._file, read, lambda made: EntityIndex(made, len(self.passages)), _all_parsed)
 
     def position(self, passage) -> int:

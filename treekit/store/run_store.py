@@ -51,12 +51,10 @@ from ..utils.process_identity import own_identity
 from ..utils.sqlite_wal import enable_wal
 
 # %% ../../nbs/04_store/06_run_store.ipynb #f50dd10a
-def _optional_parameters(request, defaults):
+def _optional_parameters(defaults):
     "Parameters of a request that are part of its key only if they are sent."
-    found = dict(
-        reasoning_effort=defaults.get("reasoning_effort"), schema=request.schema if defaults.get("structured") else None
-    )
-    found = {k: v for k, v in found.items() if v}
+    effort = defaults.get("reasoning_effort")
+    found = dict(reasoning_effort=effort) if effort else {}
     return found | (dict(temperature=None) if defaults.get("temperature", 0.0) is None else {})
 
 
@@ -70,7 +68,7 @@ def canonical_request(
     "Canonical JSON of a request, without the sample's index."
     own = {k: getattr(request, k) for k in ("temperature", "max_tokens")}
     parameters = {k: (defaults or {}).get(k) if value is None else value for k, value in own.items()}
-    parameters |= dict(logprobs=request.logprobs, stop=request.stop) | _optional_parameters(request, defaults or {})
+    parameters |= dict(logprobs=request.logprobs, stop=request.stop) | _optional_parameters(defaults or {})
     body = dict(endpoint=canonical_endpoint(endpoint), messages=request.messages, model=model, parameters=parameters)
     return canonical_json(body if continuation is None else body | dict(continuation=continuation))
 

@@ -48,11 +48,7 @@ class TrainingJob:
 
     def record(self) -> dict:
         "Options of the job as plain values; equal options make the same job."
-        profile = {
-            k: v
-            for k, v in asdict(self.profile).items()
-            if k not in ("budget", "concurrency", "timeout", "retries", "n")
-        }
+        profile = {k: v for k, v in asdict(self.profile).items() if k not in ("budget", "concurrency", "n")}
         return dict(
             role=self.role,
             preset=self.preset,

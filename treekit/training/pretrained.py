@@ -121,7 +121,7 @@ def opened(data: bytes, against: dict[str, bytes] | None = None) -> dict[str, by
 
 # %% ../../nbs/13_training/10_pretrained.ipynb #7f24f6e8
 def retrain() -> bool:
-    "Whether bundled models are trained again (`--set retrain=true`)."
+    "Whether bundled models are trained again (`nbs/train/models.ipynb`)."
     return run_options().retrain
 
 # %% ../../nbs/13_training/10_pretrained.ipynb #cd7be095
@@ -143,7 +143,7 @@ def _files(name):
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise UsageError(
             f"data/models/{entry['file']} is missing or was changed: restore it with git checkout data/models, "
-            "or train it with --set retrain=true"
+            "or train it with nbs/train/models.ipynb"
         )
     return opened(data, _files(entry["against"]) if entry["against"] else None)
 

@@ -10,7 +10,7 @@ import configparser, re
 from dataclasses import fields
 from pathlib import Path
 
-from ..config import Profile, UsageError, installed, is_clone, kit_path
+from ..config import SETTINGS, Profile, UsageError, installed, is_clone, kit_path
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/13_training/15_profile_writer.ipynb #505c15f3
@@ -80,7 +80,7 @@ def profile_sections(
     parser.read_string((settings or settings_file()).read_text(encoding="utf-8"))
     own = dict(parser[profile.name]) if profile.name in parser else {}
     usual = Profile("") if "DEFAULT" not in parser else _profile(dict(parser["DEFAULT"]))
-    said = {f.name: getattr(profile, f.name) for f in fields(Profile) if f.name != "name"}
+    said = {f.name: getattr(profile, f.name) for f in fields(Profile) if f.name in SETTINGS}
     kept = {k: v for k, v in said.items() if k in own or v != getattr(usual, k)}
     kept = {k: "" if v is None else str(v).lower() if isinstance(v, bool) else v for k, v in kept.items()}
     if role == "parser":
@@ -93,7 +93,7 @@ def profile_sections(
 
 def _profile(values):
     "Profile with the values of a section, converted to their types."
-    kinds = {f.name: f.default for f in fields(Profile) if f.name != "name"}
+    kinds = {f.name: f.default for f in fields(Profile) if f.name in SETTINGS}
 
     def typed(k, v):
         return (

@@ -9,11 +9,8 @@ HERE = Path(__file__).parent
 PAPER = Paper(
     name="mypaper",
     label="My Paper",
-    title="My Paper",
     code="mypaper",
     data=HERE / "data",
-    notebooks=HERE / "notebooks",
-    tree="two searches, one after the other",
     methods={"mypaper.method:METHODS": ("My Paper", "My Paper w/o second search")},
     short_names={"mypaper": "My Paper"},
     settings=("top_k", "second"),
@@ -22,6 +19,7 @@ PAPER = Paper(
     bibtex="""\
 @misc{mypaper,
   title  = {My Paper},
-  author = {{Its authors}}
+  author = {{Its authors}},
+  annote = {two searches, one after the other}
 }""",
 )

@@ -10,13 +10,7 @@ PAPER = Paper(
     name="probtree",
     label="ProbTree",
     code="probtree",
-    title="Probabilistic Tree-of-thought Reasoning for Answering Knowledge-intensive Complex Questions",
-    venue="Findings of EMNLP 2023",
-    year=2023,
-    url="https://aclanthology.org/2023.findings-emnlp.835/",
     data=HERE / "data",
-    notebooks=HERE / "notebooks",
-    tree="a tree of sub-questions, answered from the leaves to the root by the most confident of three QA modules",
     methods={
         "probtree.method:METHODS": ("ProbTree", "CoT (closed-book)", "IRCoT"),
         "probtree.method:ABLATIONS": (
@@ -46,6 +40,8 @@ PAPER = Paper(
   author    = {Cao, Shulin and Zhang, Jiajie and Shi, Jiaxin and Lv, Xin and Yao, Zijun and Tian, Qi and Hou, Lei and Li, Juanzi},
   booktitle = {Findings of the Association for Computational Linguistics: EMNLP 2023},
   year      = {2023},
-  url       = {https://aclanthology.org/2023.findings-emnlp.835/}
+  url       = {https://aclanthology.org/2023.findings-emnlp.835/},
+  venue     = {Findings of EMNLP 2023},
+  annote    = {a tree of sub-questions, answered from the leaves to the root by the most confident of three QA modules}
 }""",
 )

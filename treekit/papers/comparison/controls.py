@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', 'TOKEN_TRIES', 'TOKEN_SHARE', 'MOST_PASSAGES',
-           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'WORSE', 'CONTROLS_LEGEND', 'ControlClient',
-           'random_places', 'RandomTree', 'RandomRouter', 'random_decision', 'draw_paragraphs', 'router_shares',
-           'GoldRetriever', 'ControlledMethod', 'gold_replies', 'QuestionAsPath', 'Controls', 'controls_of',
-           'controls_on', 'run_controls', 'with_tokens', 'tokens_used', 'passages_read', 'control_outcome',
-           'failed_controls', 'within_margin', 'control_rows', 'control_scores']
+           'CONTRASTS', 'HOLDS', 'FAILS', 'HARMS', 'SHOWN', 'NOT_SHOWN', 'WORSE', 'CONTROLS_LEGEND', 'OtherQuestion',
+           'Given', 'Gold', 'gold_replies', 'random_places', 'RandomTree', 'RandomRouter', 'random_decision',
+           'draw_paragraphs', 'router_shares', 'QuestionAsPath', 'Controls', 'controls_of', 'controls_on',
+           'run_controls', 'with_tokens', 'tokens_used', 'passages_read', 'control_outcome', 'failed_controls',
+           'within_margin', 'control_rows', 'control_scores']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
 import asyncio
@@ -17,12 +17,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ...config import Profile, UsageError, choose
-from ...core.method import Context, Prediction, configure, keyed_completions, requirements_of, settings
-from ...core.prompts import Completion
+from ...core.method import Context, Intervened, Intervention, Prediction, configure, settings
 from ...core.types import Question
 from ...experiments.results import Results, joined
 from ...experiments.run import run
@@ -45,84 +44,100 @@ from ...scoring.margins import frozen_margins
 from ...scoring.statistics import contrast
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #fa8ad1a9
-class ControlClient:
-    "Client whose requests of some prompts are about another question, or get a given reply."
+@dataclass(frozen=True)
+class OtherQuestion(Intervention):
+    "Sham: the requests of a component are about another question."
 
-    def __init__(
-        self,
-        client: Any,  # an `LLMClient`; usually a `CachedClient`
-        question: str,  # the original question
-        donor: str = "",  # the question in its place
-        prompts: frozenset = frozenset(),  # names of the prompts that get it
-        given: dict | None = None,  # prompt name -> value of the reply to the original question
-        ends_with_question: bool = False,  # a plan for the donor question gets the original question as its last step
-        keeps: frozenset = frozenset(),  # prompts whose later requests about the original question keep the documents of the first
-    ):
-        self.client, self.question, self.donor, self.prompts, self.given = client, question, donor, prompts, given or {}
-        self.ends_with_question, self.keeps, self.first = ends_with_question, keeps, {}
+    prompts: tuple[str, ...]  # names, of the component
+    donors: tuple[str, ...] = ()  # questions, of which one is drawn
+    ends_with_question: bool = False  # a plan for the donor question gets the original question as its last step
+    keeps: tuple[
+        str, ...
+    ] = ()  # prompts whose later requests about the original question keep the documents of the first
+    question: str = ""  # the original question, as the next two set by `begin`
+    donor: str = ""  # the question in its place
+    first: dict = field(default_factory=dict, init=False)  # prompt -> documents of its first request
 
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.client, name)
+    def begin(self, question: Question) -> "OtherQuestion":
+        "The sham for a question, with a donor."
+        asked = question.question.strip()
+        donor = random.Random(question.id).choice([d for d in self.donors if d != asked])
+        return replace(self, question=asked, donor=donor)
 
-    def bind(self, **names):
-        "As `CachedClient.bind`."
-        other = copy(self)
-        other.client = self.client.bind(**names)
-        return other
-
-    def given_reply(self, request) -> str | None:
-        "Given reply to a request about the original question; None if the model is asked."
-        prompt = request.prompt
-        if not prompt or prompt.name not in self.given or request.inputs.get("question") != self.question:
-            return None
-        return prompt.format.render(self.given[prompt.name])
-
-    def is_components(self, request) -> bool:
+    def _is_components(self, request):
         "Whether the component makes this request about the original question."
-        if not request.prompt or request.prompt.name not in self.prompts:
-            return False
-        return request.inputs.get("question", self.question) == self.question
+        named = request.prompt and request.prompt.name in self.prompts
+        return named and request.inputs.get("question", self.question) == self.question
 
-    def swapped(self, request):
-        "The request about the donor question."
-        return _with_inputs(request, question=self.donor) if "question" in request.inputs else request
+    def request(self, call):
+        "The call about the donor question, if it is the component's."
+        request, inputs = call.request, call.request.inputs
+        if self._is_components(request):
+            if call.continuation is not None:
+                return replace(call, continuation=self.donor)
+            return _with_inputs(call, question=self.donor) if "question" in inputs else call
+        if not request.prompt or request.prompt.name not in self.keeps or inputs["question"] != self.question:
+            return call
+        own, first = inputs["documents"], self.first.setdefault(request.prompt.name, inputs["documents"])
+        return call if own is first else _with_inputs(call, documents=[*first, *own])
 
-    def with_first(self, request):
-        "The request, with the documents of the first one about the original question before its own."
-        if not request.prompt or request.prompt.name not in self.keeps or request.inputs["question"] != self.question:
-            return request
-        own, first = (
-            request.inputs["documents"],
-            self.first.setdefault(request.prompt.name, request.inputs["documents"]),
-        )
-        return request if own is first else _with_inputs(request, documents=[*first, *own])
-
-    def completed(self, request, completion):
+    def reply(self, call, completion):
         "A plan for the donor question, with the original question as its last step."
-        if not self.ends_with_question:
+        prompt = call.request.prompt
+        if not (self.ends_with_question and self._is_components(call.request)):
             return completion
-        plan = request.prompt.read(completion.text).value
-        longer = [[*p, self.question] for p in plan] if request.prompt.name == GENERATE.name else [*plan, self.question]
-        return replace(completion, text=request.prompt.format.render(longer))
-
-    async def complete_keyed(self, request, continuation=None):
-        "As `CachedClient.complete_keyed`."
-        if (reply := self.given_reply(request)) is not None:
-            return [("", Completion(reply), True)] * request.n
-        if not self.is_components(request):
-            return await keyed_completions(self.client, self.with_first(request), continuation=continuation)
-        if continuation is not None:
-            return await keyed_completions(self.client, request, continuation=self.donor)
-        found = await keyed_completions(self.client, self.swapped(request))
-        return [(key, self.completed(request, completion), hit) for key, completion, hit in found]
+        plan = prompt.read(completion.text).value
+        longer = [[*p, self.question] for p in plan] if prompt.name == GENERATE.name else [*plan, self.question]
+        return replace(completion, text=prompt.format.render(longer))
 
 
-def _with_inputs(request, **inputs):
-    "The request with other inputs of its prompt."
-    other = request.prompt(**request.inputs | inputs)
-    return replace(request, messages=other.messages, inputs=other.inputs)
+def _with_inputs(call, **inputs):
+    "The call with other inputs of its prompt."
+    other = call.request.prompt(**call.request.inputs | inputs)
+    return replace(call, request=replace(call.request, messages=other.messages, inputs=other.inputs))
+
+
+@dataclass(frozen=True)
+class Given(Intervention):
+    "Given replies to the requests about a question, and given passages for every search."
+
+    question: str
+    replies: dict  # prompt's name -> value of the reply
+    hits: tuple | None = None  # `Hit`s; None: searches are the method's own
+
+    def request(self, call):
+        "The given reply; if there is none, the call."
+        prompt = call.request.prompt
+        if not prompt or prompt.name not in self.replies or call.request.inputs.get("question") != self.question:
+            return call
+        return call.given(prompt.format.render(self.replies[prompt.name]))
+
+    def search(self, queries, k, find):
+        "The given passages, also if they are more than `k`."
+        return find(queries, k) if self.hits is None else [list(self.hits) for _ in queries]
+
+
+@dataclass(frozen=True)
+class Gold(Intervention):
+    "Oracle: gold passages for every search, and gold sub-questions as a planner's reply."
+
+    prompts: tuple[str, ...] = ()  # names, of the planner
+
+    def begin(self, question: Question) -> Given:
+        "The gold evidence of a question."
+        passages = [p for p in question.paragraphs if p.id in question.supporting]
+        hits = tuple(Hit(p, 1 / n, n) for n, p in enumerate(passages, 1))
+        return Given(question.question.strip(), gold_replies(question, self.prompts), hits)
+
+
+def gold_replies(question: Question, prompts: tuple[str, ...]) -> dict:
+    "Values of a planner's reply with the gold sub-questions, by prompt name."
+    slotted = [re.sub(r"#(\d+)", r"[ANS_\1]", s.question) for s in question.decomposition]  # Tree-of-Question's slots
+    steps = slotted if TOQ_DECOMPOSE & {*prompts} else gold(question)
+    return {name: [steps] if name == GENERATE.name else steps for name in prompts}
+
+
+TOQ_DECOMPOSE = {TOQ_PROMPTS["decompose", lang].name for lang in ("ko", "en")}
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #3db97036
 def random_places(
@@ -190,7 +205,7 @@ class RandomRouter(RDR2):
     async def _evidence(self, question, hits, context, root):
         "Routed passages of the reader. No model is asked to route."
         given = {prompt.name: [] for prompt in ROUTE.values()}
-        other = context.with_clients(lambda client: ControlClient(client, question.question.strip(), given=given))
+        other = context.intervened(Given(question.question.strip(), given))
         passages = await super(RandomRouter, replace(self, drawn_for=question.id))._evidence(
             question, hits, other, root
         )
@@ -250,76 +265,6 @@ def router_shares(
         expansions=sum(len(s["expands"]) for s in steps) / max(1, len(steps)),
     )
 
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #01928936
-class GoldRetriever:
-    "Retriever that finds the question's gold passages for every query, and nothing else."
-
-    instant = True
-
-    def __init__(self, retriever: Any, question: Question):
-        self.retriever = retriever
-        self.hits = [
-            Hit(p, 1 / n, n) for n, p in enumerate((p for p in question.paragraphs if p.id in question.supporting), 1)
-        ]
-
-    def search(self, queries, k=15):
-        "As `Retriever.search`. All gold passages, also if they are more than `k`."
-        return [list(self.hits) for _ in queries]
-
-    def __getattr__(self, name):
-        if name.startswith("__") or name == "retriever":
-            raise AttributeError(name)
-        return getattr(self.retriever, name)
-
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #9f929630
-@dataclass(frozen=True)
-class ControlledMethod:
-    "Method with a control in the place of its component."
-
-    of: Any  # the method
-    control: Literal["other question", "gold"]
-    prompts: tuple[str, ...] = ()  # of the component
-    donors: tuple[str, ...] = ()  # questions, for "other question"
-    ends_with_question: bool = False  # another question's plan gets the original question as its last step
-    keeps: tuple[str, ...] = ()  # prompts that keep the passages of the original question
-
-    @property
-    def requires(self) -> tuple[str, ...]:
-        "As the method."
-        return requirements_of(self.of)
-
-    def donor(self, question: Question) -> str:
-        "The question that the component gets."
-        others = [d for d in self.donors if d != question.question.strip()]
-        return random.Random(question.id).choice(others)
-
-    async def __call__(self, question: Question, context: Context) -> Prediction:
-        "As the method."
-        made = {}  # for the clients
-        if self.control == "gold":
-            made = dict(given=gold_replies(question, self.prompts))
-        if self.control == "other question":
-            made = dict(
-                donor=self.donor(question),
-                prompts=frozenset(self.prompts),
-                ends_with_question=self.ends_with_question,
-                keeps=frozenset(self.keeps),
-            )
-        other = context.with_clients(lambda client: ControlClient(client, question.question.strip(), **made))
-        if self.control == "gold":
-            other.retriever = GoldRetriever(context.retriever, question)
-        return await self.of(question, other)
-
-
-def gold_replies(question: Question, prompts: tuple[str, ...]) -> dict:
-    "Values of a planner's reply with the gold sub-questions, by prompt name."
-    slotted = [re.sub(r"#(\d+)", r"[ANS_\1]", s.question) for s in question.decomposition]  # Tree-of-Question's slots
-    steps = slotted if TOQ_DECOMPOSE & {*prompts} else gold(question)
-    return {name: [steps] if name == GENERATE.name else steps for name in prompts}
-
-
-TOQ_DECOMPOSE = {TOQ_PROMPTS["decompose", lang].name for lang in ("ko", "en")}
-
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #caa66e9f
 @dataclass(frozen=True)
 class QuestionAsPath(SearchR):
@@ -345,13 +290,14 @@ class Controls:
     without: Any  # a row without the component that has the same evidence about the question
     method: Any
     sham: Any
-    oracle: ControlledMethod
+    oracle: Intervened
     plain: Any  # one search and one prompt; its `top_k` becomes the method's number of passages, or uses its tokens
 
     def on(self, questions: list[Question], rows: list) -> "Controls":
         "The same for a data set: with donors among its questions, or with the shares of the router in the method's rows."
-        if isinstance(self.sham, ControlledMethod):
-            return replace(self, sham=replace(self.sham, donors=tuple(q.question.strip() for q in questions[:DONORS])))
+        if isinstance(self.sham, Intervened):
+            donors = tuple(q.question.strip() for q in questions[:DONORS])
+            return replace(self, sham=replace(self.sham, by=replace(self.sham.by, donors=donors)))
         if not isinstance(self.sham, RandomRouter):
             return self
         shares = router_shares(rows)
@@ -374,11 +320,11 @@ def controls_of(
     "Controls of the five papers, with their methods as `across/table1` runs them."
     own = {e.paper: e.method for e in entrants(P).values() if e.proposed}
 
-    def sham(paper, *prompts):
-        return ControlledMethod(own[paper], "other question", tuple(p.name for p in prompts))
+    def sham(paper, *prompts, **others):
+        return Intervened(own[paper], OtherQuestion(tuple(p.name for p in prompts), **others))
 
     def oracle(paper, *planning):
-        return ControlledMethod(own[paper], "gold", tuple(p.name for p in planning))
+        return Intervened(own[paper], Gold(tuple(p.name for p in planning)))
 
     tree, toq, rdr2 = (
         settings(own["TreeRare"]) | dict(handed_up="descendants"),
@@ -404,7 +350,7 @@ def controls_of(
             ("komultihop", "hotpotqa"),
             replace(toq, levels=1),
             toq,
-            replace(sham("Tree-of-Question", *decompose), keeps=tuple(p.name for p in respond)),
+            sham("Tree-of-Question", *decompose, keeps=tuple(p.name for p in respond)),
             oracle("Tree-of-Question", *decompose),
             replace(toq, levels=1),
         ),
@@ -424,7 +370,7 @@ def controls_of(
             MULTI_HOP,
             QuestionAsPath(**settings(own["SEARCH-R"])),
             own["SEARCH-R"],
-            replace(sham("SEARCH-R", *paths), ends_with_question=True),
+            sham("SEARCH-R", *paths, ends_with_question=True),
             oracle("SEARCH-R", *paths),
             NativeRAG(),
         ),

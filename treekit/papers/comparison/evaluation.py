@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['PROPOSED', 'USUAL_ROWS', 'THREE_ROWS', 'SMALL_SEARCH', 'COSTLY', 'SHOWN_AS', 'COLUMN_NAMES', 'MEAN', 'MULTIHOP_MEAN',
-           'SIZES_ON_TWO_CORES', 'SETTING_OF', 'MOST_QUESTIONS', 'ComparedMethod', 'trained_search_r1', 'entrants',
-           'with_top_k', 'why_not', 'run_across', 'empty_cells', 'search_r1_note', 'qualities', 'quality_cells',
-           'against_best', 'small_run', 'warnings_by_method', 'beside_baselines', 'what_methods_add', 'cost_rows']
+           'SIZES_ON_TWO_CORES', 'SETTING_OF', 'MOST_QUESTIONS', 'PLAIN', 'ComparedMethod', 'trained_search_r1',
+           'entrants', 'with_top_k', 'why_not', 'run_across', 'empty_cells', 'search_r1_note', 'qualities',
+           'quality_cells', 'against_best', 'small_run', 'warnings_by_method', 'beside_baselines', 'what_methods_add',
+           'cost_rows']
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bca489b1
 import re
@@ -18,6 +19,7 @@ from ...config import Profile, UsageError, choose
 from ...core.method import configure, requirements_of, settings
 from ...llm.prices import Price
 from ...core.types import Question
+from ...llm.local_client import SMOLLM2
 from ..arise.evaluation import scorer_for
 from ...experiments.correct_answers import QUALITY, cost_per_answer, metric_name
 from ...experiments.pareto import Spending, question_scores, shared_sets
@@ -316,6 +318,7 @@ SETTING_OF = {
     "RDR²": ("asqa", "documents"),
 }
 MOST_QUESTIONS = {"TreeRare": 10}  # of the recorded run
+PLAIN = ", model not fine-tuned"  # behind the name of a row that SmolLM2 answers as it was published
 
 
 def small_run(
@@ -323,13 +326,18 @@ def small_run(
     papers: tuple = tuple(SETTING_OF),
     **session,  # as for `run`
 ) -> tuple[Results, dict[str, ComparedMethod]]:
-    "Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer."
+    """Three rows of each paper, on its kind of questions and passages, in sizes that a model on two cores can answer.
+    An adapter's run has a fourth: the paper's first baseline, answered by the model without the adapter."""
     entered, parts = entrants(P, "three", 3), []
     for paper in papers:
         name, scope = SETTING_OF[paper]
         own = replace(P, search_scope=scope, n=min(P.n, MOST_QUESTIONS.get(paper, P.n)))
-        rows = {m: e for m, e in entered.items() if e.paper == paper}
-        parts.append(run_across(rows, sample_questions(own, (name,)), own, **session))
+        rows, asked = {m: e for m, e in entered.items() if e.paper == paper}, sample_questions(own, (name,))
+        parts.append(run_across(rows, asked, own, **session))
+        if own.model.startswith(f"{SMOLLM2}-"):  # an adapter
+            plain = replace(first := next(iter(rows.values())), name=f"{first.name}{PLAIN}")
+            entered[plain.name] = plain
+            parts.append(run_across({plain.name: plain}, asked, replace(own, model=SMOLLM2), **session))
     return joined(*parts), entered
 
 
@@ -363,7 +371,7 @@ def beside_baselines(
         line = {k: cell[k] for k in ("paper", "method", "dataset", "metric", "n", "failures", "value", "low", "high")}
         line |= dict(calls=spent["calls"], tokens=spent["tokens_in"] + spent["tokens_out"])
         line |= dict(critical_path=spent["critical_path"], warned=warned[m, d])
-        if mine and not rows[m].proposed:
+        if mine and not rows[m].proposed and not m.endswith(PLAIN):
             test = paired_test(*zip(*((scores[q], mine[q]) for q in scores)))
             line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p)
         made.append(line)

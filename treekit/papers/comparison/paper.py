@@ -13,19 +13,14 @@ ACROSS = Paper(
     name="across",
     label="Across the papers",
     order=60,
-    is_study=True,
     code="treekit.papers.comparison",
     data="data/papers/across",
-    notebooks="nbs/reproduce/across",
     reads_all_tables=("ablations", "errata"),
-    costs=("figure1",),
 )
 
 REAL = Paper(
     name="real",
     label="Real questions",
     order=15,
-    is_study=True,
     data="data/papers/real",
-    notebooks="nbs/reproduce/real",
 )

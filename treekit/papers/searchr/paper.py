@@ -25,6 +25,7 @@ def longest_prompt(
 NAVIGATOR = TrainingCommand(
     role="navigator",
     run="treekit.papers.searchr.train_command:train_command",
+    model="treekit.papers.searchr.training:TrainedNavigator",
     help="""SEARCH-R's navigator: questions, paths, pairs, fine-tuning, reward model, PPO, and a profile that asks it.
 
     \b
@@ -52,30 +53,21 @@ PAPER = Paper(
     order=40,
     code="treekit.papers.searchr",
     data="data/papers/searchr",
-    notebooks="nbs/reproduce/searchr",
-    texts="nbs/17_papers/4_searchr",
-    title="SEARCH-R: Structured Entity-Aware Retrieval with Chain-of-Reasoning Navigator for Multi-hop Question Answering",
-    venue="Findings of ACL 2026",
-    year=2026,
-    url="https://arxiv.org/abs/2604.24515",
     bibtex="""\
 @misc{searchr,
   title  = {{SEARCH-R}: Structured Entity-Aware Retrieval with Chain-of-Reasoning Navigator for Multi-hop Question Answering},
   author = {Fu, Yuqing and Deng, Yimin and Wang, Wanyu and Wang, Yuhao and Wang, Yejing and Liu, Hongshi and Wang, Yiqi and \
 Han, Xiao and Wang, Maolin and Zhao, Guoshuai and Chang, Yi and Zhao, Xiangyu},
   year   = {2026},
-  url    = {https://arxiv.org/abs/2604.24515}
+  url    = {https://arxiv.org/abs/2604.24515},
+  venue  = {Findings of ACL 2026},
+  annote = {a chain of sub-questions from a trained navigator; dependency trees weigh the documents}
 }""",
-    tree="a chain of sub-questions from a trained navigator; dependency trees weigh the documents",
     methods={"treekit.papers.searchr.method:METHODS": ("SEARCH-R*",)},
     short_names={"searchr": "SEARCH-R*"},
     shown_as={"Ours": "SEARCH-R", "Llama-3.1-8B(Ours)": "SEARCH-R's navigator", "GPT-4o": "a prompted model"},
     figure_roles={"own": r"SEARCH-R.*|Ours|Llama-3.1-8B\(Ours\)", "ablation": r"masked QIR.*|all steps.*"},
     prompts=("treekit.papers.searchr.paths:PROMPTS", "treekit.papers.searchr.method:PROMPTS"),
     requires=("parser", "entities", "index", "weights", "reranker", "navigator"),
-    longest_prompt=longest_prompt,
-    trained={"navigator": "treekit.papers.searchr.training:TrainedNavigator"},
     training=(NAVIGATOR,),
-    main_run="treekit.papers.searchr.evaluation:main_run",
-    costs=("table8", "table10"),
 )

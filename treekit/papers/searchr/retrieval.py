@@ -6,6 +6,8 @@
 __all__ = ['with_informativeness', 'retrieve_passages', 'check_entities']
 
 # %% ../../../nbs/17_papers/4_searchr/02_retrieval.ipynb #48ad546a
+from types import SimpleNamespace
+
 from ...config import UsageError
 from ...core.method import Context, hit_records
 from ...language.morphemes import korean_question
@@ -40,7 +42,7 @@ def retrieve_passages(
     "Passages of both rankings: by informativeness and by similarity (Sec. 2.4)."
     informative_k, similar_k = m.shares
     if not informative_k:
-        [hits] = context.retriever.search([question], similar_k)
+        [hits] = context.search([question], similar_k)
         return hits, hit_records(hits), []
     informative, literal = (
         context.corpus.informative(Extensions() if m.steps == "all" else Extensions.paper(), m.masked),
@@ -48,11 +50,10 @@ def retrieve_passages(
     )
     if m.steps == "all" and m.fusion == "reciprocal":
         literal = context.corpus.informative(LITERAL, m.masked)
-    retriever = (
-        DualPath(informative, context.retriever, m.shares, m.fusion, m.refill, literal=literal)
-        if similar_k
-        else informative
-    )
+    retriever = informative
+    if similar_k:
+        similar = SimpleNamespace(search=context.search, fingerprint=context.retriever.fingerprint)
+        retriever = DualPath(informative, similar, m.shares, m.fusion, m.refill, literal=literal)
     [hits] = retriever.search([question], informative_k + similar_k)
     return hits, *with_informativeness(informative, question, hits)
 

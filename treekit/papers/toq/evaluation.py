@@ -68,7 +68,7 @@ def setting(
     named = data or settings.get("data")
     others = {k: v for k, v in settings.items() if k != "data"}
     P = experiments.setting(profile, n, others, paper=None, data=named, **given)
-    return replace(P, data="synthetic", wiki="corpus") if P.data == "hub" and not named else P
+    return replace(P, data="synthetic") if P.data == "hub" and not named else P
 
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #a7c1e002
 _MADE = {

@@ -24,12 +24,6 @@ PAPER = Paper(
     order=20,
     code="treekit.papers.toq",
     data="data/papers/toq",
-    notebooks="nbs/reproduce/toq",
-    texts="nbs/17_papers/2_toq",
-    title="Tree-of-Question: Structured Retrieval Framework for Korean Question Answering Systems",
-    venue="NAACL 2024, industry track",
-    year=2024,
-    url="https://aclanthology.org/2024.naacl-industry.35/",
     bibtex="""\
 @inproceedings{toq,
   title     = {{Tree-of-Question}: Structured Retrieval Framework for {Korean} Question Answering Systems},
@@ -39,9 +33,10 @@ Seungwoo and Lee, Chanhee and Lee, Gunsu and Kim, Youngbum},
 Human Language Technologies (Volume 6: Industry Track)},
   pages     = {406--418},
   year      = {2024},
-  url       = {https://aclanthology.org/2024.naacl-industry.35/}
+  url       = {https://aclanthology.org/2024.naacl-industry.35/},
+  venue     = {NAACL 2024, industry track},
+  annote    = {a tree of sub-questions, grown top-down, in Korean and English}
 }""",
-    tree="a tree of sub-questions, grown top-down, in Korean and English",
     methods={
         "treekit.papers.toq.method:METHODS": (
             "ToQ (ours)",
@@ -56,6 +51,4 @@ Human Language Technologies (Volume 6: Industry Track)},
     figure_roles={"own": r"ToQ \(ours\)|Tree-of-Question|Level.\d.*"},
     prompts=("treekit.papers.toq.planner:PROMPTS", "treekit.papers.toq.baselines:PROMPTS"),
     requires=("index", "weights"),
-    longest_prompt=longest_prompt,
-    main_run="treekit.papers.toq.evaluation:main_run",
 )

@@ -25,12 +25,6 @@ PAPER = Paper(
     order=10,
     code="treekit.papers.treerare",
     data="data/papers/treerare",
-    notebooks="nbs/reproduce/treerare",
-    texts="nbs/17_papers/1_treerare",
-    title="TreeRare: Syntax Tree-Guided Retrieval and Reasoning for Knowledge-Intensive Question Answering",
-    venue="EMNLP 2025",
-    year=2025,
-    url="https://arxiv.org/abs/2506.00331",
     bibtex="""\
 @inproceedings{treerare,
   title     = {{TreeRare}: Syntax Tree-Guided Retrieval and Reasoning for Knowledge-Intensive Question Answering},
@@ -38,9 +32,10 @@ PAPER = Paper(
   booktitle = {Proceedings of the 2025 Conference on Empirical Methods in Natural Language Processing},
   year      = {2025},
   url       = {https://arxiv.org/abs/2506.00331},
-  note      = {Reproduced from the version submitted for review}
+  note      = {Reproduced from the version submitted for review},
+  venue     = {EMNLP 2025},
+  annote    = {the question’s syntax tree, resolved bottom-up}
 }""",
-    tree="the question’s syntax tree, resolved bottom-up",
     methods={
         "treekit.papers.treerare.method:METHODS": ("TreeRare (DT)", "TreeRare (CT)"),
         "treekit.papers.treerare.tree_retrieval:METHODS": ("Tree-Retrieval (DT)", "Tree-Retrieval (CT)"),
@@ -52,7 +47,4 @@ PAPER = Paper(
     },
     prompts=("treekit.papers.treerare.method:PROMPTS",),
     requires=("parser", "index", "weights", "qa_judge"),
-    longest_prompt=longest_prompt,
-    main_run="treekit.papers.treerare.evaluation:main_run",
-    costs=("figure4", "figure5", "merging"),
 )
