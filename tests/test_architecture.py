@@ -37,7 +37,7 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`
 BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}}
 # the only modules below the papers that name the models without an API key
-OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation", "treekit.experiments.metric_judges"}
+OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation"}
 # who imports by a name that is worked out: what kernels load ahead, a task's function, stanza's and optional modules, prompts, what a
 # record names
 BY_NAME = {

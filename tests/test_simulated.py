@@ -10,6 +10,7 @@ import pytest
 from treekit.config import UsageError, load_profile
 from treekit.core.prompts import Prompt, Request
 from treekit.core.output_parsers import FINAL
+from treekit.experiments.prompts import known_prompts
 from treekit.experiments.resources import chat_for
 from treekit.figures.verdicts import model_obstacle
 from treekit.models.simulated.client import HANDLERS, SimulatedClient
@@ -122,6 +123,15 @@ def test_what_is_not_of_the_wiki_is_an_error_that_names_a_profile(request_, said
     with pytest.raises(UsageError, match=said) as error:
         asyncio.run(SimulatedClient().complete(request_))
     assert str(error.value).endswith("--profile smollm2 reads real text")
+
+
+def test_a_question_of_the_wiki_stands_in_for_any_other_where_calls_are_counted():
+    for prompt in known_prompts().values():
+        inputs = {s: "The Lamp is a film.\nWho made it?" for s in prompt.slots if s not in prompt.defaults}
+        inputs |= {s: "3" for s in ("number", "limit") if s in inputs}
+        if prompt.task in HANDLERS:
+            [reply] = asyncio.run(SimulatedClient(any_text=True).complete(prompt(**inputs)))
+            assert reply.text is not None, prompt.name
 
 
 def test_the_profile_names_the_model():

@@ -100,3 +100,22 @@ def test_a_table_names_who_replied_and_a_note_whom_was_asked():
     text = to_markdown(other, "A table")
     assert "Model: tiny-1b." in text and "The model is tiny-1b, by its server's word (asked for: gpt-4o-mini)." in text
     assert set(same[same.reproduced.notna()].group) == {"GPT-4o-mini"}
+
+
+def test_legends_and_prices_are_of_the_model_that_replied(monkeypatch):
+    "The line below a figure, a caption and the price; without a price of its own no cents, and a simulated run keeps its name."
+    from treekit.experiments.costs import billed_as
+    from treekit.figures.plots import ran_line
+    from treekit.papers.comparison.figures import caption_of
+
+    go("tiny-1b")
+    assert ran_line("gpt-4o-mini", "real", [3]).startswith("tiny-1b, ")
+    assert caption_of("gpt-4o-mini", "real", {"A": 3}).startswith("Model: tiny-1b.")
+    assert billed_as("gpt-4o-mini") == ("tiny-1b", None) and billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
+    results = go("gpt-4o-mini-2024-07-18")
+    name, price = billed_as("gpt-4o-mini")
+    assert (
+        ran_line("gpt-4o-mini", "", ()) == name == "gpt-4o-mini-2024-07-18"
+        and price == billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
+    )
+    assert ran_line("simulated (offline)", "", ()) == "simulated (offline)" and results.model == "gpt-4o-mini"

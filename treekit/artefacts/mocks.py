@@ -59,7 +59,7 @@ class MockClient:
     "Mock LLM client: the offline model under a profile's name and limits."
 
     def __init__(self, profile, told):
-        self.told, self.chat = told, resources.chat_for(load_profile("offline"))
+        self.told, self.chat = told, resources.mock_model()
         self.model, self.endpoint = profile.model, canonical_endpoint(profile.endpoint)
         self.defaults = profile.defaults
 

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
-           'chat_for', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Coverage', 'coverage',
-           'Resources']
+           'chat_for', 'mock_model', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
+           'Coverage', 'coverage', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -306,6 +306,13 @@ def chat_for(
     else:
         from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
+
+
+def mock_model():  # an LLM client
+    "Simulated model that replies to any text, to count and to mock calls."
+    from treekit.models.simulated.client import SimulatedClient
+
+    return SimulatedClient(any_text=True)
 
 
 def preload_grammars():

@@ -14,7 +14,6 @@ from .corpus_index import lookup_key
 from .queries import anchors, hops
 from treekit.models.simulated.task_handler import (
     SAYS_NOTHING,
-    NotInSyntheticWiki,
     TaskCall,
     answer_sentences,
     claim_sentence,
@@ -125,7 +124,7 @@ def _filter_text(call: TaskCall) -> str:
     "Passage filtered by its relevance to a query."
     query, passage = call.grammar.question(call.get("query")), call.get("passage")
     if query is None:
-        raise NotInSyntheticWiki
+        return passage
     reasoner = call.reasoner([passage], about=call.get("query"), recalls=False)
     useful = bool(reasoner.follow(query).used) or any(lookup_key(n.text) in passage.casefold() for n in anchors(query))
     return passage if call.judged(useful, call.get("query"), passage) else SAYS_NOTHING[call.lang]

@@ -9,9 +9,11 @@ __all__ = ['HANDLERS', 'SimulatedClient']
 import re
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...config import UsageError
 from ...core.fingerprints import code_fingerprint
+from ...synthetic.generate import SyntheticWiki
 from ...core.prompts import Completion, Request, count_tokens
 from . import agents, answers, asking, graphs, routing, verdicts
 from .ability import Ability, SeededRandom, uniform
@@ -24,6 +26,14 @@ HANDLERS = (
     answers.HANDLERS | asking.HANDLERS | verdicts.HANDLERS | routing.HANDLERS | agents.HANDLERS | graphs.HANDLERS
 )  # task -> function of a call
 _HANGUL = re.compile("[가-힣]")
+
+
+@lru_cache
+def _any_question(seed, articles, lang):
+    "Question of two hops."
+    return SyntheticWiki(seed, articles, lang).questions("bridge", 1)[0].question
+
+
 _READS = "--profile smollm2 reads real text"
 
 # %% ../../../nbs/11_models/2_simulated/16_client.ipynb #93c6d3ec
@@ -39,9 +49,10 @@ class SimulatedClient:
         seed: int = 0,  # of the synthetic wiki
         articles: int = 400,  # size of the synthetic wiki
         held_out: bool = True,  # whether it writes with held-out templates; it parses them in any case
+        any_text: bool = False,  # whether a question of the wiki stands in for any other: to count and to mock calls
     ):
         self.ability = ability
-        self.seed, self.articles, self.held_out = seed, articles, held_out
+        self.seed, self.articles, self.held_out, self.any_text = seed, articles, held_out, any_text
         parameters = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
         self.endpoint = (
             f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {parameters} world={seed}/{articles}"
@@ -81,6 +92,9 @@ class SimulatedClient:
             for i, (text, finish, sure) in enumerate(replies)
         ]
 
+    def _stand_in(self, lang):
+        return _any_question(self.seed, self.articles, lang) if self.any_text else ""
+
     def calls(self, request: Request) -> Iterator[TaskCall]:
         "The samples of a request."
         prompt = request.prompt
@@ -93,7 +107,7 @@ class SimulatedClient:
         parser, template = grammar(self.seed, self.articles, lang), prompt.template + prompt.system
         for number in range(request.sample, request.sample + request.n):
             luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
-            yield TaskCall(parser, luck, request.inputs, template, self.held_out)
+            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._stand_in(lang))
 
     def call(self, request: Request) -> TaskCall:
         "The first sample of a request."
@@ -117,7 +131,8 @@ class SimulatedClient:
     ) -> list[float]:  # log-probability of each word of the continuation
         "Likelihood of a question given results: the higher, the more of its steps they answer (ARISE, Sec. 2.3)."
         lang = "ko" if _HANGUL.search(continuation) else "en"
-        query = grammar(self.seed, self.articles, lang).question(continuation)
+        known = grammar(self.seed, self.articles, lang).question
+        query = known(continuation) or known(self._stand_in(lang))
         if query is None or request.prompt is None:
             raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}")
         call = self.call(request)

@@ -12,15 +12,13 @@ from ...language.sentences import sentences
 from .ability import reading_probability
 from .corpus_index import Ref, lookup_key, stated_facts
 from .queries import anchors
-from .task_handler import NotInSyntheticWiki, TaskCall, statements, answer_sentences
+from .task_handler import TaskCall, statements, answer_sentences
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #ee05b412
 def read_facts(call: TaskCall, text: str) -> list:  # triples
     "Facts read in a passage whose title is its first line. A sentence without the subject's name takes a further step: *he*, *the club*."
     title, _, rest = text.strip().partition("\n")
     found = {t: sentence for t, sentence in reversed(stated_facts(call.index, rest, title)) if len(t) == 3}
-    if not found and call.index.of_title(title) is None:
-        raise NotInSyntheticWiki
 
     def names_subject(t):
         return call.index.w.name(call.index.entities[t.subject]) in found[t]

@@ -59,11 +59,17 @@ class TaskCall:
     "Inputs of one sample, with the parsed question and the model's state."
 
     def __init__(
-        self, grammar: QueryGrammar, luck: SeededRandom, inputs: dict, template: str = "", held_out: bool = True
+        self,
+        grammar: QueryGrammar,
+        luck: SeededRandom,
+        inputs: dict,
+        template: str = "",
+        held_out: bool = True,
+        stand_in: str = "",
     ):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.index.lang
         self.index, self.words, self.ability = grammar.index, Verbalizer(grammar, luck, held_out), luck.ability
-        self.thinks, self.sure = _thinks(template), True
+        self.thinks, self.sure, self.stand_in = _thinks(template), True, stand_in
 
     def get(self, name, default=""):
         return self.inputs.get(name, default)
@@ -83,8 +89,8 @@ class TaskCall:
         return self.read(self.question)
 
     def read(self, question: str) -> Query:
-        "Parse a question. Raises `NotInSyntheticWiki` if no template matches."
-        if (query := self.grammar.question(question)) is None:
+        "Parse a question, or the one that stands in for it. Raises `NotInSyntheticWiki` if no template matches."
+        if (query := self.grammar.question(question) or self.grammar.question(self.stand_in)) is None:
             raise NotInSyntheticWiki(question)
         return query
 
