@@ -8,6 +8,7 @@ import pytest
 from treekit.config import load_profile
 from treekit.core.fingerprints import method_fingerprint
 from treekit.core.method import Intervened, Intervention, bare_method, configure
+from treekit.experiments.provenance import reading_of
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.explorer.forks import fork, same_bytes
@@ -110,4 +111,9 @@ def test_keys_and_hyper_parameters_are_the_method_s_and_the_intervention_s():
     made = Intervened(Intervened(own, Said()), FindsNothing())
     assert configure(made, top_k=3).top_k == 3 and bare_method(configure(made, top_k=3)) == configure(own, top_k=3)
     assert made.requires == own.requires
+    assert reading_of("TreeRare (DT)", configure(made, top_k=3)) == (
+        "intervention=FindsNothing",
+        "intervention=Said",
+        "top_k=3",
+    ), "no cell of it is compared with print"
     assert len({method_fingerprint(m) for m in (own, made, Intervened(own, Intervention()))}) == 3

@@ -236,6 +236,19 @@ class Intervention:
 
     A frozen dataclass, since its fields are part of a prediction's cache key. A changed request is another call of the store; a changed
     reply is never stored as the model's.
+
+    >>> from dataclasses import dataclass
+    >>> from treekit import Intervention, load, run
+    >>> @dataclass(frozen=True)
+    ... class Without(Intervention):
+    ...     title: str
+    ...     def search(self, queries, k, find):
+    ...         return [[h for h in hits if h.passage.title != self.title] for hits in find(queries, k)]
+    >>> questions = load("hotpotqa", n=1, data="synthetic:100")
+    >>> title = run("vanilla", questions)[0].trace.nodes[0].data["hits"][0]["title"]
+    >>> r = run("vanilla", questions, intervene=Without(title))
+    >>> title in [h["title"] for h in r[0].trace.nodes[0].data["hits"]]
+    False
     """
 
     request = None  # (call) -> the call, changed or not, or what its `make` would return; may be a coroutine
