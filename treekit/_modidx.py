@@ -1858,8 +1858,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                  'treekit/classroom/marking.py'),
                                            'treekit.classroom.marking.check_marks': ( '21_classroom/marking.html#check_marks',
                                                                                       'treekit/classroom/marking.py'),
-                                           'treekit.classroom.marking.mark_text': ( '21_classroom/marking.html#mark_text',
-                                                                                    'treekit/classroom/marking.py'),
                                            'treekit.classroom.marking.open_texts': ( '21_classroom/marking.html#open_texts',
                                                                                      'treekit/classroom/marking.py'),
                                            'treekit.classroom.marking.write_sheet': ( '21_classroom/marking.html#write_sheet',
