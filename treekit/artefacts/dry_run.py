@@ -93,14 +93,13 @@ PUBLISHED = {
 }  # questions to score, if a run uses all
 
 
-def _used(store):
-    "Calls and tokens of the dry run, a row per data set."
-    from treekit.store.run_store import Store
-
-    if not store.exists():
-        return []
-    with Store(store) as s:
-        return s.usage(("dataset",))
+def _used(rows):
+    "Calls and tokens of the dry run by data set, each call once."
+    used = {}
+    for r in rows:
+        own = used.setdefault(r["dataset"], Counter())
+        own.update(calls=1, tokens_in=r["tokens_in"], tokens_out=r["tokens_out"])
+    return [dict(own, dataset=dataset) for dataset, own in used.items()]
 
 
 def _cost(made, used, profile, few):
@@ -110,7 +109,7 @@ def _cost(made, used, profile, few):
     for u in used:
         scale = max(1.0, made.n.get(u["dataset"], few) / few)
         for k in ("calls", "tokens_in", "tokens_out"):
-            setattr(made, k, getattr(made, k) + round((u[k] or 0) * scale))
+            setattr(made, k, getattr(made, k) + round(u[k] * scale))
     if price := price_of(profile.model, load_prices()):
         made.dollars = round((made.tokens_in * price.input + made.tokens_out * price.output) / 1e6, 4)
 
@@ -143,12 +142,13 @@ def differing(
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #1997a588
 def _left(task: Task, profile: Profile, told: Path, tables: Path) -> dict:
     "Outcome of a notebook's dry run, JSON-able."
+    rows = read_log(told)
     return dict(
         code=task.code,
         error=task.error,
         seconds=round(task.seconds, 1),
-        reached=read_log(told),
-        used=_used(told.with_suffix(".sqlite")),
+        reached=[r for r in rows if r["kind"] != "call"],
+        used=_used([r for r in rows if r["kind"] == "call"]),
         differs=differing(tables, task.name.partition("/")[2], profile),
     )
 
