@@ -220,8 +220,11 @@ class Call:
         "Results of a call that an intervention sees first."
         changed = hook.request(call) if hook.request else call
         changed = await changed if inspect.isawaitable(changed) else changed
-        if not isinstance(changed, Call):
+        if isinstance(changed, list):
             return changed
+        if not isinstance(changed, Call):
+            name = f"{type(hook).__name__}.request"
+            raise UsageError(f"{name} should return the call, changed or not, or call.given(text), not {changed!r}")
         made = await changed.make()
         return [(key, hook.reply(call, c), stored) for key, c, stored in made] if hook.reply else made
 
