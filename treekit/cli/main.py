@@ -207,7 +207,7 @@ def reproduce(
     --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A stopped
     dry run resumes. Requirements that are only missing on this machine are listed, and are no failure.
 
-    An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered by a client that counts
+    An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered without a call, by an intervention that counts
     and sends nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv.
     Hours need earlier calls of the model in the profile's store.
 
