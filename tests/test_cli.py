@@ -267,7 +267,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
     corpus.write_text('{"text": "Nothing to see."}\n')
     with Server(latency=0, rules=[[".", "FINAL: \x1b[2J\x1b]0;owned\x07gone"]]) as server:
         words = ("ask", "Who?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
-        code, out, _ = inside(*words, "--profile", "local", "--endpoint", server.url, cwd=clone)
+        code, out, _ = inside(*words, "--profile", "local", "--set", f"endpoint={server.url}", cwd=clone)
     assert code == 0 and "\x1b" not in out and "\x07" not in out and "gone" in out
 
 

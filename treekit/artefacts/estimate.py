@@ -139,7 +139,7 @@ def estimate_all(
     sets: dict,  # further settings and parameters
     asked: int = 12,  # questions of a data set to count on, at most
 ) -> Estimate:
-    "Run the artefacts' notebooks on a few questions with a client that counts, and estimate the cost of all questions."
+    "Run the artefacts' notebooks on a few questions without a call, and estimate the cost of all questions."
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         tasks = plan_tasks(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | FREE)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, kit_path
 from ..core.fingerprints import fingerprint
-from ..core.method import bare_method, configure, requirements_of, settings
+from ..core.method import Intervened, bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM, trained_folder
 from ..core.types import Question
 from ..corpora.load import split_of
@@ -190,7 +190,9 @@ def reading_of(
     method: Any,
     switches: dict[str, str] = {},  # overrides of all methods
 ) -> tuple[str, ...]:  # "early_stop=True", …
-    "The fields in which a method differs from the one that its paper's tables have."
+    "The fields in which a method differs from the one that its paper's tables have, and its interventions."
+    if isinstance(method, Intervened):
+        return (f"intervention={type(method.by).__name__}", *reading_of(name, method.of, switches))
     if not dataclasses.is_dataclass(method):
         return ()
     own, printed = settings(method), printed_method(name, method)
