@@ -306,7 +306,6 @@ class Context:
         requires: tuple[str, ...] | None = None,  # of the method; `None`: unrestricted
         prompts: dict | None = None,  # other templates, by the prompt's name (`load_prompts`)
         once: Any = None,  # a run's cache for `indexed`
-        intervene: Intervention | None = None,  # what changes the calls, searches and parses
         **provided,  # other resources of `REQUIREMENTS`, by name
     ):
         for need in provided:
@@ -316,8 +315,6 @@ class Context:
         self.prompts, self.once, self.hooks = prompts or {}, once, self.always
         self.trace, self.usage = Trace(), Usage()  # written by `ask`, and by the method
         self.clock, self.memos = LogicalClock(self.usage), {}
-        if intervene:
-            self._intervene(intervene)
 
     def __getattr__(self, name):
         "A provided resource; None if it was not provided."
@@ -344,16 +341,12 @@ class Context:
     ) -> "Context":  # with the same trace and usage
         "Copy of the context with an intervention before its own ones."
         other = copy(self)
-        other._intervene(by)
-        return other
-
-    def _intervene(self, by):
-        "Put an intervention before the others."
-        self.hooks, once = (by, *self.hooks), self.once
+        other.hooks = (by, *self.hooks)
         if by.parse and (corpus := self.provided.get("corpus")):
-            self.provided = self.provided | dict(corpus=corpus.reparsed(by.parse))
-        if once and (hooks := by.index()):
-            self.once = lambda build: once(lambda own: build(own.intervened(hooks)))
+            other.provided = self.provided | dict(corpus=corpus.reparsed(by.parse))
+        if self.once and (hooks := by.index()):
+            other.once = lambda build: self.once(lambda own: build(own.intervened(hooks)))
+        return other
 
     def _call(self, request, node, role="llm", continuation=None):
         return Call(getattr(self, role) or self.llm, request, node, continuation, self.hooks)

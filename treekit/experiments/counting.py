@@ -6,7 +6,7 @@
 __all__ = ['reply_lengths', 'CountedCalls', 'is_replaced', 'unasked_client', 'count_calls']
 
 # %% ../../nbs/14_experiments/15_counting.ipynb #95f0b976
-import csv, fnmatch, json, math, re, uuid
+import csv, fnmatch, functools, json, math, re, uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ..core.prompts import Completion, count_tokens
 from .execution import execute
 from .planning import INDEX, models_of, open_store, plan_run
 from .prompts import templates_of
-from .resources import Resources, mock_model
+from .resources import Resources, chat_for
 from ..llm.cached_client import ReplayClient
 from ..llm.openai_client import scores_texts, scoring_unsupported
 from ..store.run_store import Store, canonical_request, sample_keys
@@ -53,7 +53,7 @@ class CountedCalls(Intervention):
     "Replies in place of paid models, and counts of all calls."
 
     def __init__(self):
-        self.simulated, self.lengths, self.seen = mock_model(), {}, set()
+        self.simulated, self.seen = chat_for(Profile("offline")), set()
         self.new = {}  # (method, dataset, whether for an index) -> calls, tokens in, tokens out, dollars; each call once
         self.models, self.longest = set(), 0  # names of served models; tokens of the longest prompt
         self.tokens = self.most = 0  # of the replies: as counted, and as allowed
@@ -87,11 +87,10 @@ class CountedCalls(Intervention):
         "Replies of the simulated model, with the length of real ones."
         request, name = call.request, call.request.prompt.name if call.request.prompt else ""
         most = request.max_tokens or call.client.defaults.get("max_tokens") or 1024
-        if name not in self.lengths:
-            self.lengths[name] = reply_lengths([name]).get(name)
+        usual = _usual_length(name)
 
         async def counted(c):
-            tokens = min(most, self.lengths[name] or c.tokens_out)
+            tokens = min(most, usual or c.tokens_out)
             self.tokens, self.most = self.tokens + tokens, self.most + most
             return replace(
                 c, model=call.client.model, tokens_out=tokens, logprobs=await self._logprobs(request, c.text)
@@ -115,6 +114,11 @@ class CountedCalls(Intervention):
             raise scoring_unsupported(call.client.endpoint)
         scores = tuple(("", p) for p in await self.simulated.score(call.request, call.continuation))
         return [Completion("", count_tokens(call.request.text + call.continuation), estimated=True, logprobs=scores)]
+
+
+@functools.cache
+def _usual_length(name):
+    return reply_lengths([name]).get(name)
 
 
 def is_replaced(endpoint: str) -> bool:
