@@ -17,7 +17,7 @@ from ..core.prompts import Completion, count_tokens
 from .execution import execute
 from .planning import INDEX, models_of, open_store, plan_run
 from .prompts import templates_of
-from .resources import Resources, chat_for
+from .resources import Resources, mock_model
 from ..llm.cached_client import ReplayClient
 from ..llm.openai_client import scores_texts, scoring_unsupported
 from ..store.run_store import Store, canonical_request, sample_keys
@@ -53,7 +53,7 @@ class CountedCalls(Intervention):
     "Replies in place of paid models, and counts of all calls."
 
     def __init__(self):
-        self.simulated, self.seen = chat_for(Profile("offline")), set()
+        self.simulated, self.seen = mock_model(), set()
         self.new = {}  # (method, dataset, whether for an index) -> calls, tokens in, tokens out, dollars; each call once
         self.models, self.longest = set(), 0  # names of served models; tokens of the longest prompt
         self.tokens = self.most = 0  # of the replies: as counted, and as allowed
