@@ -14,7 +14,6 @@ from treekit.core.trace_render import show_tree
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.llm.prices import BudgetExceeded
-from treekit.models.extractive.client import ExtractiveClient
 from treekit.models.simulated.client import SimulatedClient
 from treekit.store.run_store import Store
 
@@ -32,7 +31,7 @@ class PaidModel(SimulatedClient):
     model, instant = "gpt-4o-mini", False
 
     def __init__(self, interrupt_after=None):
-        super().__init__(otherwise=ExtractiveClient())
+        super().__init__()
         self.endpoint, self.asked, self.interrupt_after = "https://paid.example/v1", [], interrupt_after
 
     async def complete(self, request):

@@ -105,7 +105,7 @@ def test_nothing_to_tell_apart_is_not_applicable():
     )
     one = correlation_rows(people([(True,) * 5] * 4), lambda r: {"Ans": float(r.question.id[1:])})
     assert {r["reason"] for r in one} == {"not applicable: the majority says true of all 4 responses"}
-    df = compare(published("toq", "figure2"), one, model="extractive", obstacle="other questions")
+    df = compare(published("toq", "figure2"), one, model="simulated", obstacle="other questions")
     assert "not applicable: the majority" in set(
         df.reason.str[:28]
     ) and "Not applicable: the majority says true" in to_markdown(df, "x")
@@ -202,7 +202,7 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
         and all("5 simulated raters, no people" in c["reason"] for c in cells)
         and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE")
     )
-    df = compare(published("toq", "table6"), cells, model="extractive, simulated votes")
+    df = compare(published("toq", "table6"), cells, model="simulated, simulated votes")
     assert all(
         ("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model and r.verdict == "")
         for r in df.itertuples()

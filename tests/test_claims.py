@@ -89,9 +89,7 @@ def test_supported_contradicted_inconclusive_and_not_run(tmp_path):
     assert elsewhere.reason == "no such column was run" and elsewhere.in_print == ""
 
 
-@pytest.mark.parametrize(
-    "model", ["simulated", "extractive", "simulated, simulated votes", "simulated, tiny", "extractive, tiny"]
-)
+@pytest.mark.parametrize("model", ["simulated", "simulated, simulated votes", "simulated, tiny"])
 def test_a_bundled_model_gets_no_verdict_and_no_claim(model, tmp_path):
     "Its numbers and the printed ones are shown; the same table of a real model is judged."
     rows = [row(m, "films", right) for m, right in dict(Ours=50, A=20).items()]

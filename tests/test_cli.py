@@ -21,7 +21,7 @@ from pathlib import Path
 from treekit.papers.plugin import get_paper
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import LazyRetriever
+from treekit.experiments.resources import LazyRetriever, load
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
@@ -43,7 +43,7 @@ class Read:
         return Prediction(value["answer"], context.trace, context.usage)
 
 how_many = int(questions) if n is None else n
-asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(how_many)]}
+asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", q.question, q.answers) for i, q in enumerate(load("hotpotqa", n=how_many))]}
 results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")})
 rows = results.score(lambda row: float(any(g in row.answer for g in row.golds)), name="COVER-EM")
 df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], obstacle="a toy")
@@ -67,7 +67,7 @@ def small_clone(home):
     "A clone with one small notebook."
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
-    kept = ("language", "margins.toml", "offline", "papers", "prices.csv", "reply_lengths.csv", "world")
+    kept = ("language", "margins.toml", "papers", "prices.csv", "reply_lengths.csv", "world")
     for name in kept:
         (home / "data" / name).symlink_to(ROOT / "data" / name)
     shutil.copy(ROOT / "settings.ini", home)
@@ -166,7 +166,7 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     table = clone / "figures/offline/treerare/table1.csv"
     first = table.read_bytes()
     assert (
-        b",extractive,one page" in first
+        b",simulated,one page" in first
         and b"zero-shot,HotpotQA" in first
         and (clone / "figures/offline/README.md").exists()
     )
@@ -267,7 +267,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
     corpus.write_text('{"text": "Nothing to see."}\n')
     with Server(latency=0, rules=[[".", "FINAL: \x1b[2J\x1b]0;owned\x07gone"]]) as server:
         words = ("ask", "Who?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
-        code, out, _ = inside(*words, "--profile", "local", "--endpoint", server.url, cwd=clone)
+        code, out, _ = inside(*words, "--profile", "local", "--set", f"endpoint={server.url}", cwd=clone)
     assert code == 0 and "\x1b" not in out and "\x07" not in out and "gone" in out
 
 

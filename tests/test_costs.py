@@ -152,10 +152,10 @@ def test_an_unknown_price_leaves_tokens_without_money():
     )
 
 
-def test_the_offline_reader_is_billed_as_the_papers_model():
+def test_the_simulated_model_is_billed_as_the_papers_model():
     assert (
-        billed_as("extractive") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"])
-        and billed_as("extractive", "deepseek-chat")[1] == load_prices()["deepseek-chat"]
+        billed_as("simulated") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"])
+        and billed_as("simulated", "deepseek-chat")[1] == load_prices()["deepseek-chat"]
     )
     assert (load_prices()["gpt-4o-mini"].input, load_prices()["gpt-4o-mini"].output) == (0.15, 0.60)
 

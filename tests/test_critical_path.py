@@ -61,7 +61,7 @@ def names():
 
 @pytest.fixture(scope="module")
 def asked():
-    profile = load_profile("offline", n=3, retriever="bm25s", model="extractive")
+    profile = load_profile("offline", n=3, retriever="bm25s")
     few = sample_questions(profile, ("hotpotqa", "musique", "ambigdocs", "komultihop"))
     return profile, few | sample_questions(
         replace(profile, n=6), ("asqa",)

@@ -1,5 +1,6 @@
 "Outcomes and their causes: judgements by hand and by a judge, attribution on the trace, and how often it names a seeded fault."
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from treekit.analysis.cases import rates, sort
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Question, Step
 from treekit.analysis.attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, breakdown
-from treekit.experiments.resources import Batch, chat_for, load, load_corpus
+from treekit.experiments.resources import Batch, load, load_corpus
 from treekit.analysis.fault_injection import confusion, seed_faults
 from treekit.core.method import Trace, Usage
 from treekit.analysis.outcomes import (
@@ -23,6 +24,8 @@ from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 from treekit.experiments.results import Row
+from treekit.models.simulated.ability import PERFECT
+from treekit.models.simulated.client import SimulatedClient
 from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import METHODS, TreeRare
 
@@ -72,15 +75,15 @@ def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **node
 @pytest.mark.slow
 @pytest.mark.parametrize("wanted, n", [(12, 30), pytest.param(200, 250, marks=pytest.mark.slow)])
 def test_seeded_faults_are_named(wanted, n):
-    "With the extractive reader: three in four are named."
+    "With a simulated model that takes one step per reply: three in four are named."
     quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "synthetic", n=n)}.values())
-    P = load_profile("offline", model="extractive")
+    P = load_profile("offline")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
     cases, fate = seed_faults(
         METHODS,
         questions,
-        CachedClient(chat_for(P), Store()),
+        CachedClient(SimulatedClient(replace(PERFECT, chaining=0.0)), Store()),
         BM25(load_corpus("musique", "synthetic")),
         parser,
         quota,

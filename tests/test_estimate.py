@@ -9,16 +9,18 @@ from click.testing import CliRunner
 
 from treekit.cli.main import main
 from commands import warmly
+from fakes import FakeChat
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from sample_questions import folder_of
 from treekit.config import RunOptions, load_profile
 from treekit.core.prompts import Prompt, ScoringUnsupported
-from treekit.core.method import Prediction
+from treekit.core.method import Call, Prediction
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
 from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
-from treekit.experiments.counting import CountingClient
+from treekit.experiments.counting import CountedCalls
+from treekit.llm.cached_client import CachedClient
 from treekit.experiments.run import run
 from treekit.artefacts.reproduce import reproduce_all
 
@@ -146,12 +148,8 @@ def test_the_keys_of_an_estimate_are_those_of_the_paid_run(tmp_path):
     profile = load_profile("openai", data="synthetic", retriever="bm25s")
     _, notes = sampled(profile, questions(4), tmp_path)
 
-    class Paid(CountingClient):
-        async def complete(self, request):
-            return [type(c)("Lio Vant", 5, 5) for c in await super().complete(request)]
-
     p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
-    chat = Paid("gpt-4o-mini", profile.endpoint, dict(temperature=0.0, max_tokens=1024))
+    chat = FakeChat("Lio Vant", model="gpt-4o-mini", endpoint=profile.endpoint, defaults=profile.defaults)
     own = RunOptions(progress=False, store=Store(), chat=chat)
     rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, options=own).rows
     assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
@@ -174,19 +172,17 @@ def test_hours_are_said_at_the_pace_of_the_stored_calls(tmp_path):
     assert counted(notes, profile).total()["hours"] is None
 
 
-@pytest.mark.parametrize(
-    "endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True), ("offline", True)]
-)
+@pytest.mark.parametrize("endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True)])
 def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
-    chat, request = (
-        CountingClient("m", endpoint, dict(temperature=0.0, max_tokens=64)),
-        ASK(question="Who?", documents=[Passage("1", "a", "b")]),
-    )
+    chat = FakeChat(endpoint=endpoint, defaults=dict(max_tokens=64))
+    client = CachedClient(chat, Store(), prices={}).bind(method="m", dataset="d", question="q")
+    call = Call(client, ASK(question="Who?", documents=[Passage("1", "a", "b")]), continuation="a b")
     if scores:
-        assert asyncio.run(chat.score(request, "a b"))
+        [(_, completion, stored)] = asyncio.run(CountedCalls().request(call))
+        assert completion.logprobs and not stored and not chat.asked
     else:
         with pytest.raises(ScoringUnsupported):
-            asyncio.run(chat.score(request, "a b"))
+            asyncio.run(CountedCalls().request(call))
 
 
 def within(name, n, most, data, sets, share=0.15):

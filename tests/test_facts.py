@@ -35,9 +35,9 @@ FLIPS = {
     "wiki": ("treerare", "table1", "hotpotqa", "ReAct", "COVER-EM", "corpus"),
     "router": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "EM", "the model that answers"),
     "navigator": ("searchr", "table2", "musique", "SEARCH-R*", "F1", "the model that answers"),
-    "qa_judge": ("treerare", "table1", "asqa", "few-shot", "Dis-F1", "offline"),
-    "nli_judge": ("rdr2", "table1", "eli5", "RDR2 (Ours)", "Cla", "offline"),
-    "mauve_model": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "MAUVE", "offline"),
+    "qa_judge": ("treerare", "table1", "asqa", "few-shot", "Dis-F1", "a-reader"),
+    "nli_judge": ("rdr2", "table1", "eli5", "RDR2 (Ours)", "Cla", "a-judge"),
+    "mauve_model": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "MAUVE", "gpt2"),
     "scorer": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "guess"),
     "temperature": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", 0.0),
     "length_control": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "EM", "True"),
@@ -102,7 +102,7 @@ def test_asqa_on_gold_passages_is_never_compared():
 
 
 def test_a_judge_matters_where_it_judges():
-    facts = facts_as_said("treerare", "table1", "asqa", "few-shot", qa_judge="offline")
+    facts = facts_as_said("treerare", "table1", "asqa", "few-shot", qa_judge="a-reader")
     said = said_of("treerare", "table1", "asqa", "few-shot")
     assert differences(facts, said, "COVER-EM") == [] and differences(facts, said, "Dis-F1")
     assert set(JUDGED_BY.values()) <= {f.name for f in dataclasses.fields(RunFacts)}

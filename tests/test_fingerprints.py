@@ -47,23 +47,23 @@ def test_a_prediction_knows_the_module_of_its_phrases(changed):
     ids=["comment", "docstring", "blank lines"],
 )
 def test_words_about_code_change_nothing(changed, edit):
-    before = method_fingerprint(TreeRare()), code_fingerprint("treekit.models.extractive.client")
+    before = method_fingerprint(TreeRare()), code_fingerprint("treekit.models.simulated.client")
     changed("treekit.core.prompts", edit)
-    assert (method_fingerprint(TreeRare()), code_fingerprint("treekit.models.extractive.client")) == before
+    assert (method_fingerprint(TreeRare()), code_fingerprint("treekit.models.simulated.client")) == before
 
 
 def test_imports_inside_functions_and_of_packages_are_followed():
     below = modules_below("treekit.papers.treerare.method")
     assert PHRASES in below and "treekit.core.prompts" in below
     assert not any(
-        m.startswith(("treekit.models.extractive", "treekit.papers.toq", "treekit.papers.rdr2")) for m in below
+        m.startswith(("treekit.models.simulated", "treekit.papers.toq", "treekit.papers.rdr2")) for m in below
     )
 
 
 def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
     for paper in ("treerare", "toq", "arise", "searchr", "rdr2"):
         below = modules_below(f"treekit.papers.{paper}.method")
-        assert not [m for m in below if m.startswith("treekit.models.extractive")], paper
+        assert not [m for m in below if m.startswith("treekit.models.simulated")], paper
 
 
 @pytest.mark.long

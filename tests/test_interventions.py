@@ -2,14 +2,17 @@
 
 import json
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import pytest
 
-from treekit.config import load_profile
+from treekit.config import UsageError, load_profile
 from treekit.core.fingerprints import method_fingerprint
 from treekit.core.method import Intervened, Intervention, bare_method, configure
+from treekit.experiments.provenance import reading_of
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
+from treekit.core.types import Question
 from treekit.explorer.forks import fork, same_bytes
 from treekit.explorer.runs import open_run
 from treekit.papers.registry import method
@@ -110,4 +113,33 @@ def test_keys_and_hyper_parameters_are_the_method_s_and_the_intervention_s():
     made = Intervened(Intervened(own, Said()), FindsNothing())
     assert configure(made, top_k=3).top_k == 3 and bare_method(configure(made, top_k=3)) == configure(own, top_k=3)
     assert made.requires == own.requires
+    assert reading_of("TreeRare (DT)", configure(made, top_k=3)) == (
+        "intervention=FindsNothing",
+        "intervention=Said",
+        "top_k=3",
+    ), "no cell of it is compared with print"
     assert len({method_fingerprint(m) for m in (own, made, Intervened(own, Intervention()))}) == 3
+
+
+@dataclass(frozen=True)
+class Forgets(Intervention):
+    def request(self, call):
+        pass
+
+
+class Keyless(Intervention):
+    def __init__(self, k):
+        self.k = k
+
+
+@pytest.mark.parametrize("wrong", [Keyless(1), Said, "gold", SimpleNamespace(request=None)])
+def test_what_would_not_be_part_of_the_key_is_refused(wrong):
+    with pytest.raises(UsageError, match="frozen dataclass that extends"):
+        run({"m": method("cot")}, {"d": [Question("q", "d", "Who?")]}, load_profile("offline"), intervene=wrong)
+
+
+def test_a_hook_that_returns_nothing_says_what_it_should():
+    asked = {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)}
+    profile = load_profile("offline", data="synthetic:100")
+    made = run({"m": method("cot")}, asked, profile, store=Store(), progress=False, intervene=Forgets())
+    assert made.rows[0].error == "Forgets.request should return the call, changed or not, or call.given(text), not None"

@@ -9,7 +9,7 @@ from treekit.scoring import judges, long, metrics, passages, short, statistics a
 from treekit.config import load_profile
 from treekit.core.types import QAPair, Question
 from treekit.core.method import Usage
-from treekit.experiments.metric_judges import OfflineReader
+from treekit.experiments.metric_judges import judge_for
 from treekit.experiments.results import Results, Row
 
 m = SimpleNamespace(**{k: v for module in (short, judges, long, passages, metrics) for k, v in vars(module).items()})
@@ -83,7 +83,6 @@ def test_disambig_f1_and_its_readers():
     assert m.disambig_f1("x", pairs, lambda questions, text: ["", "Essel town"]) == pytest.approx((0 + 2 / 3) / 2)
     with pytest.raises(ValueError):
         m.disambig_f1("x", pairs, lambda questions, text: ["1974"])  # an answer is missing: not a shorter mean
-    assert m.disambig_f1("", pairs, OfflineReader()) == 0
 
 
 def tiny_reader(folder):
@@ -188,13 +187,13 @@ def test_f1_of_the_questions_is_what_the_paper_prints():
             assert mean["f1"] <= harmonic(mean["precision"], mean["recall"]) + 1e-12
 
 
-def test_claims_and_their_judges(tmp_path, capsys):
-    "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
+def test_claims_and_their_judges(tmp_path):
+    "The judge by name from a folder; where it can't be had, the metric has no value, and a line says why."
     import transformers
 
     pytest.importorskip("torch")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_judge(tmp_path / "tiny"))
-    judge = m.nli_judge(str(tmp_path / "tiny"))
+    judge = m.make_judge("Cla", str(tmp_path / "tiny")).judge
     assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge("a", "b") in (True, False)
     assert judge.name.startswith("tiny (sha256:")
     pairs = [("Herons fly. " * n, f"Claim {n} about herons.") for n in (1, 400, 3)]
@@ -206,11 +205,17 @@ def test_claims_and_their_judges(tmp_path, capsys):
         assert fitted.startswith("premise: ") and ("fly" in fitted or "flies" in fitted)
     assert short._fitted(*pairs[0]) == f"premise: {pairs[0][0]} hypothesis: {pairs[0][1]}"
     assert short._fitted("Herons fly.", "long " * 99).count("long") == 99, "a claim is never cut"
-    assert (
-        m.nli_judge(str(tmp_path / "none")).name == m.WordOverlap().name
-        and "Claim recall is judged by" in capsys.readouterr().out
-    )
-    assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == 0.5
+
+
+@pytest.mark.parametrize("metric,setting", [("Dis-F1", "qa_judge"), ("Cla", "nli_judge"), ("MAUVE", "mauve_model")])
+def test_a_judge_that_is_not_here_leaves_its_column_blank(tmp_path, metric, setting):
+    question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),), claims=("It was 1974.",))
+    rows = [Row("a", "asqa", question, "It was 1974.", "", Usage())]
+    for named, why in [("", f"set {setting} to one"), (str(tmp_path / "none"), f"no model judges {metric}: ")]:
+        profile = load_profile("offline", **{setting: named})
+        assert judge_for(metric, profile).judge is None
+        [cell] = Results(rows, profile=profile).score(metric)
+        assert cell["value"] is None and cell["reason"].startswith("not applicable: ") and why in cell["reason"]
 
 
 # ---- the public implementations' own values

@@ -38,7 +38,7 @@ from treekit.training.path_tagging import (
     SHOWN_WORDS,
     disguise,
 )
-from treekit.models.extractive.client import ExtractiveClient
+from treekit.models.simulated.client import SimulatedClient
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
@@ -55,7 +55,7 @@ PATH = ("Where did Ada Roth die?", "What is the population of this place?")
 
 
 class Scripted:
-    "Replies to the generator's prompt as they are given; the offline reader for all else. It counts its calls."
+    "Replies to the generator's prompt as they are given; the simulated model for all else. It counts its calls."
 
     endpoint = "script"
 
@@ -65,7 +65,7 @@ class Scripted:
     async def complete(self, request):
         self.calls += 1
         if request.prompt.task != "generate_paths":
-            return await ExtractiveClient().complete(request)
+            return await SimulatedClient().complete(request)
         if isinstance(said := self.replies.pop(0), Exception):
             raise said
         return [Completion(said)]
@@ -227,7 +227,7 @@ def test_it_takes_questions_apart(chain):
     request = NAVIGATE(question=question)
     text = asyncio.run(chat.complete(request))[0].text
     assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
-    trained = Context(ExtractiveClient(), SHELF, navigator=chat)
+    trained = Context(SimulatedClient(), SHELF, navigator=chat)
     said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
     assert [n.kind for n in said.trace.nodes][:2] == [
         "question",

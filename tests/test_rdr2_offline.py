@@ -1,31 +1,15 @@
-"The offline router and the offline readers on RDR²'s tasks: what they see, what they reach on the world and on real pages, and that what they return fits each prompt's format."
+"RDR²'s oracle by hand, and who routes in its rows."
 
-import re
 from dataclasses import replace
 
 import pytest
 
-from treekit.papers.rdr2 import baselines as long_form
 from treekit.papers.rdr2 import method as rdr2
 from treekit.core.types import Question
-from treekit.experiments.resources import load
 from treekit.corpora.documents import build_tree, add_introduction
 from treekit.papers.rdr2.oracle import gold_answers, oracle_route
 from treekit.config import UsageError, load_profile
 from treekit.papers.rdr2.readers import Reader
-from treekit.language.sentences import sentences
-from treekit.papers.rdr2.evaluation import (
-    as_alce,
-    claim_metric,
-    scored_cells,
-    setting,
-)
-from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
-from treekit.experiments.run import run
-from treekit.scoring.short import normalise
-from treekit.store.run_store import Store
-from treekit.models.extractive.client import HANDLERS
-from treekit.models.extractive.routing import route
 
 TREE = add_introduction(
     build_tree(
@@ -44,66 +28,6 @@ TREE = add_introduction(
     )
 )
 
-# ---- the router
-
-
-@pytest.mark.parametrize(
-    "question,answers,expands",
-    [
-        ("Who founded Port Essel in 1712?", 4, None),
-        ("What is the population of Port Essel?", None, 6),
-        ("Who won the 1974 world cup of chess?", None, None),
-    ],
-)
-def test_behaviours(question, answers, expands):
-    said = route(question=question, document=TREE.to_text((4, 5)))
-    if answers:
-        assert ("ANSWER", answers) in [b[:2] for b in said]
-    if expands:
-        assert ("EXPAND", expands) in [b[:2] for b in said]
-    if not answers and not expands:
-        assert said == []
-    assert ("EXPAND", 8) not in [b[:2] for b in said]  # references lead nowhere
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_replies_fit_both_formats(form):
-    document = TREE.to_text((4, 5))
-    said = HANDLERS["route"](question="Who founded Port Essel?", document=document)
-    text = FORMATS[form].render(said)
-    assert [b[:2] for b in ROUTE[form].read(text).value] == [b[:2] for b in said] and FORMATS[form].parse(
-        FORMATS[form].render([])
-    ) == []
-    curated = HANDLERS["curate_route"](question="Who founded Port Essel?", document=document)
-    assert CURATE.read(CURATE.format.render(curated)).value == curated
-    assert {c["id"] for c in curated} == {b[1] for b in said}
-    assert all(c["explanation"] for c in curated)
-
-
-def test_it_sees_only_what_a_model_sees():
-    "What is folded changes nothing."
-    other = add_introduction(
-        build_tree(
-            "Port Essel",
-            [
-                (1, "content", "Nothing."),
-                (1, "structure", "History"),
-                (2, "content", TREE[4].text),
-                (2, "content", TREE[5].text),
-                (1, "structure", "Demographics"),
-                (2, "content", "Its population is 9."),
-                (1, "structure", "References"),
-                (2, "content", "x"),
-            ],
-            "p",
-        )
-    )
-    for q in ("Who founded Port Essel?", "What is the population of Port Essel?"):
-        assert route(question=q, document=TREE.to_text((4, 5))) == route(question=q, document=other.to_text((4, 5)))
-
-
-# ---- the readers
-
 # ---- the oracle
 
 
@@ -114,26 +38,6 @@ def test_the_oracle_by_hand():
     assert [b[:2] for b in oracle_route(TREE, frozenset(), golds)] == [("EXPAND", 3), ("EXPAND", 6)]
     with pytest.raises(UsageError):
         gold_answers(Question("q", "eli5", "Why?"))
-
-
-# ---- all of it, on the world
-
-
-@pytest.mark.long
-def test_an_answer_of_the_simulated_model_consists_of_claims_so_that_containment_is_exact(tmp_path):
-    "Each sentence of an ELI5 answer is a claim of its question or says that nothing is known; a served model's claims need a judge."
-    P = setting("offline", 30, {})
-    questions = dict(eli5=load("eli5", "synthetic", n=30))
-    baselines = {k: long_form.METHODS[k] for k in ("No-retrieval", "Retrieve-and-Read", "FLARE", "ASC")}
-    methods = baselines | {"RDR2 (Ours)": rdr2.METHODS["RDR2 (Ours)"]}
-    results = run(methods, questions, P, store=Store(tmp_path / "s.sqlite"), progress=False)
-    claims = {normalise(c) for q in load("eli5", "synthetic") for c in q.claims}
-    other = [s for row in as_alce(results).rows for s in sentences(row.answer) if normalise(s) not in claims]
-    assert all(re.match("The documents don.t say|I don.t know", s) for s in other), other[:3]
-    got = {r["method"]: r for r in scored_cells(results, dict(eli5=("Cla",)))}
-    assert all(r["metric"] == "Cla" and r["value"] is not None for r in got.values())
-    assert got["No-retrieval"]["value"] < got["RDR2 (Ours)"]["value"]
-    assert claim_metric(replace(results, model="gpt-4o"), "eli5") == "Cla"
 
 
 # ---- metrics over a run

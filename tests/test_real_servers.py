@@ -209,7 +209,7 @@ def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
             "--data",
             "synthetic",
             "--set",
-            "qa_judge=offline",
+            "qa_judge=",
             "--set",
             "api_key_env=SERVER_KEY",
         )

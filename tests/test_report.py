@@ -59,7 +59,7 @@ def score(method, value, dataset="hotpotqa", metric="COVER-EM", **more):
 @pytest.mark.parametrize("paper,artefact", TABLES)
 def test_every_published_table_can_be_compared_with_nothing(paper, artefact, tmp_path):
     cells = published(paper, artefact)
-    df = compare(cells, [], model="extractive")
+    df = compare(cells, [], model="simulated")
     assert list(df.columns) == CELL_FIELDS and set(df.verdict) == {"not run"} and df.reproduced.isna().all()
     assert [r for r in df.published[: len(cells)].fillna(-1)] == [
         c["value"] if c["value"] is not None else -1 for c in cells
@@ -86,15 +86,15 @@ def test_the_same_model_on_the_same_passages_gets_a_verdict():
 
 def test_another_model_or_other_passages_are_not_comparable():
     rows = [score("zero-shot", 0.459)]
-    offline = compare(published("treerare", "table1"), rows, model="extractive", corpus="400 articles")
+    offline = compare(published("treerare", "table1"), rows, model="simulated", corpus="400 articles")
     assert len(offline) == 288 + 1
     [cell] = offline[offline.verdict != "not run"].to_dict("records")
     assert (cell["group"], cell["verdict"], cell["flag"], cell["corpus"], cell["reason"]) == (
-        "extractive (offline)",
+        "simulated (offline)",
         "",
         "",
         "400 articles",
-        "the model is extractive; nothing is known of this run",
+        "the model is simulated; nothing is known of this run",
     )
     assert cell["published"] != cell["published"]
     same = printed_run("treerare", "table1", rows, "gpt-4o-mini")
@@ -129,7 +129,7 @@ def test_a_verdict_is_the_distance(a, b, tolerance):
         ("llama3.3:8b", "llama3.3:8b"),
         ("deepseek-ai/DeepSeek-V3", "DeepSeek-V3"),
         ("deepseek-r1", "deepseek-r1"),
-        ("extractive", "extractive (offline)"),
+        ("simulated", "simulated (offline)"),
         ("<b>x</b>", "<b>x</b>"),
     ],
 )
@@ -214,7 +214,7 @@ import json, sys
 from treekit.figures.plots import dot_plot, save_figure
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, published
-df = compare(published("treerare", "table1")[:60], json.loads(sys.argv[2]), model="extractive")
+df = compare(published("treerare", "table1")[:60], json.loads(sys.argv[2]), model="simulated")
 save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
 """
     rows = json.dumps([score("zero-shot", 0.47), score("TreeRare (DT)", 0.5)])
@@ -231,7 +231,7 @@ def test_the_plot_has_every_column_that_ran_and_every_printed_model():
     df = compare(
         printed,
         [score("zero-shot", 0.47), score("TreeRare (DT)", 0.5, "2wiki"), score("mine", 0.2)],
-        model="extractive",
+        model="simulated",
     )
     fig = dot_plot(df)
     panels = [(a.get_title(), a.get_xlabel()) for a in fig.axes]
@@ -241,7 +241,7 @@ def test_the_plot_has_every_column_that_ran_and_every_printed_model():
         "printed, GPT-4o-mini",
         "printed, Llama3.3-70B",
         "printed, DeepSeek-V3",
-        "measured, extractive (offline)",
+        "measured, simulated (offline)",
     ]
     assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [
         *list(dict.fromkeys(r["method"] for r in printed))[:-1],

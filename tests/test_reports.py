@@ -72,7 +72,7 @@ def test_a_run_over_any_data_with_failed_questions_is_verified_elsewhere(table, 
         "--set",
         f"data={data}",
         "--set",
-        "qa_judge=offline",
+        "qa_judge=",
         "--set",
         "max_tokens=64",
     )
@@ -93,7 +93,7 @@ def test_a_profile_of_ones_own_is_verified_where_nobody_has_it(server, tmp_path,
     (tmp_path / "elsewhere").mkdir()
     assert inside("init", tmp_path / "lab", **home)[0] == 0
     with open(tmp_path / "lab" / "settings.ini", "a") as f:
-        f.write(f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nqa_judge = offline\n")
+        f.write(f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nqa_judge =\n")
     code, out, err = inside("reproduce", "toq/table2", "--profile", "lab", cwd=tmp_path / "lab", **home)
     assert code == 0, out + err
     archive = tmp_path / "r.zip"

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.core.prompts import Prompt
+from treekit.core.prompts import Prompt, Request
 from treekit.core.output_parsers import FINAL
+from treekit.experiments.prompts import known_prompts
 from treekit.experiments.resources import chat_for
 from treekit.figures.verdicts import model_obstacle
-from treekit.models.extractive.client import ExtractiveClient
 from treekit.models.simulated.client import HANDLERS, SimulatedClient
 from treekit.models.simulated.ability import PERFECT, Ability, uniform
 from treekit.models.simulated.grammar import grammar
@@ -110,21 +110,32 @@ def test_the_same_words_in_another_process():
     assert run("1") == run("2") != ""
 
 
-def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
-    chat = SimulatedClient(otherwise=ExtractiveClient())
-    [reply] = asyncio.run(
-        chat.complete(
-            ANSWER(question="Who directed The Lamp?", documents=("The Lamp is a film directed by Mira Voss.",))
-        )
-    )
-    assert reply.model == "extractive" and "Mira Voss" in reply.text
-    with pytest.raises(UsageError):
-        asyncio.run(SimulatedClient().complete(ANSWER(question="Who directed The Lamp?", documents=())))
+@pytest.mark.parametrize(
+    "request_, said",
+    [
+        (ANSWER(question="Who directed The Lamp?", documents=()), "knows the synthetic wiki alone"),
+        (ANSWER(question="누가 〈기생충〉을 감독했나요?", documents=()), "knows the synthetic wiki alone"),
+        (Request([dict(role="user", content="Who directed The Lamp?")]), "not bare messages"),
+        (Prompt("mine.rank", "rank", "$question", FINAL)(question="Who?"), "no handler for the task of 'mine.rank'"),
+    ],
+)
+def test_what_is_not_of_the_wiki_is_an_error_that_names_a_profile(request_, said):
+    with pytest.raises(UsageError, match=said) as error:
+        asyncio.run(SimulatedClient().complete(request_))
+    assert str(error.value).endswith("--profile smollm2 reads real text")
+
+
+def test_a_question_of_the_wiki_stands_in_for_any_other_where_calls_are_counted():
+    for prompt in known_prompts().values():
+        inputs = {s: "The Lamp is a film.\nWho made it?" for s in prompt.slots if s not in prompt.defaults}
+        inputs |= {s: "3" for s in ("number", "limit") if s in inputs}
+        if prompt.task in HANDLERS:
+            [reply] = asyncio.run(SimulatedClient(any_text=True).complete(prompt(**inputs)))
+            assert reply.text is not None, prompt.name
 
 
 def test_the_profile_names_the_model():
     assert load_profile("offline").model == chat_for(load_profile("offline")).model == "simulated"
-    assert chat_for(load_profile("offline", model="extractive")).model == "extractive"
     with pytest.raises(UsageError, match="'ability'"):
         load_profile("offline", ability="small")
     for wrong in (1.5, -1, "half"):

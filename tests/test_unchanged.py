@@ -32,7 +32,7 @@ def ran(tmp_path_factory):
     home = tmp_path_factory.mktemp("ran") / "clone"
     shutil.copytree(ROOT / "treekit", home / "treekit", ignore=shutil.ignore_patterns("__pycache__"))
     (home / "data").mkdir()
-    kept = ("language", "margins.toml", "offline", "papers", "prices.csv", "world")
+    kept = ("language", "margins.toml", "papers", "prices.csv", "world")
     for name in kept:
         (home / "data" / name).symlink_to(ROOT / "data" / name)
     (home / "data" / "more.csv").write_text("1")

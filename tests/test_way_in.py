@@ -129,8 +129,8 @@ def test_ask_names_attempts_that_may_be_charged(server, fault, monkeypatch):
         "synthetic",
         "--profile",
         "local",
-        "--endpoint",
-        server.url,
+        "--set",
+        f"endpoint={server.url}",
         "--model",
         "m",
     )

@@ -6,12 +6,11 @@ import pytest
 
 from fakes import FakeChat
 from treekit.adapters.compare import Comparison, comparison_lines
-from treekit.config import Profile, load_profile
+from treekit.config import Profile
 from treekit.core.method import Prediction
 from treekit.core.prompts import Prompt, sound_completion
 from treekit.core.output_parsers import FINAL
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import load, method_with_examples
 from treekit.experiments.results import answered_by
 from treekit.experiments.run import run
 from treekit.experiments.run_records import saved_runs
@@ -101,13 +100,6 @@ def test_a_table_names_who_replied_and_a_note_whom_was_asked():
     text = to_markdown(other, "A table")
     assert "Model: tiny-1b." in text and "The model is tiny-1b, by its server's word (asked for: gpt-4o-mini)." in text
     assert set(same[same.reproduced.notna()].group) == {"GPT-4o-mini"}
-
-
-def test_a_run_that_the_reader_answers_alone_is_not_the_simulated_models():
-    method, _ = method_with_examples("vanilla", "real")
-    asked = {"hotpotqa": load("hotpotqa", "real", n=2)}
-    results = run({"Vanilla": method}, asked, load_profile("offline", data="real"), store=Store(), progress=False)
-    assert {name for row in results.rows for name in row.replied} == {"extractive"} and results.model == "extractive"
 
 
 def test_legends_and_prices_are_of_the_model_that_replied(monkeypatch):

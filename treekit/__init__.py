@@ -8,6 +8,7 @@ _NAMES = {  # module -> names that `from treekit import …` knows; a module is 
     "api.studies": ("ablate", "Study"),
     "api.tables": ("table",),
     "core.types": ("Question", "Passage"),
+    "core.method": ("Intervention",),
     "papers.treerare.method": ("TreeRare",),
     "papers.toq.method": ("TreeOfQuestion",),
     "papers.arise.method": ("ARISE",),

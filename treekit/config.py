@@ -520,7 +520,7 @@ class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
 
     name: str  # the section of `settings.ini`
-    model: str = "extractive"  # the model's name as the endpoint knows it
+    model: str = "simulated"  # the model's name as the endpoint knows it
     endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or "offline"
     api_key_env: str = ""  # the environment variable that holds the key; empty: none is sent
     # "synthetic", "real" (a bundled sample of real questions), "hub", or a folder of question files
@@ -539,9 +539,9 @@ class Profile:
     entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
     # "printed": as the papers print them; or a TOML file with other wordings; empty: the kit's paraphrases
     prompts: str = ""
-    qa_judge: str = "offline"  # what judges Disambig-F1: "offline", the substitute; or a reading-comprehension model
-    nli_judge: str = "offline"  # what judges claim recall: "offline", the substitute; or a model of entailment
-    mauve_model: str = "offline"  # what MAUVE compares texts by: "offline", the substitute; or a language model
+    qa_judge: str = ""  # reading-comprehension model that judges Disambig-F1; empty: its column stays blank
+    nli_judge: str = ""  # model of entailment that judges claim recall; empty: its column stays blank
+    mauve_model: str = ""  # language model whose features MAUVE compares; empty: its column stays blank
     n: int = 100  # questions per dataset
     seed: int = 0  # which of them, and the samples' indices
     concurrency: int = 16  # calls in flight at once
@@ -564,7 +564,7 @@ class Profile:
 
     @property
     def offline(self) -> bool:
-        "True if no language model answers: simulated or extractive replies."
+        "True if no language model answers: simulated replies."
         return self.endpoint == "offline"
 
     @property

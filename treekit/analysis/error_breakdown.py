@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['CONCLUSIONS', 'NOT_ATTRIBUTED', 'FAILED', 'KINDS', 'GENERATED', 'REAL', 'WHY', 'COLUMNS', 'ALL', 'common_fields',
            'AnalysedAnswer', 'is_right', 'analyse', 'error_rows', 'examples_of', 'example_tree', 'example_record',
-           'run_of_paper', 'run_on_real']
+           'run_of_paper']
 
 # %% ../../nbs/15_analysis/11_error_breakdown.ipynb #1e973188
 import re
@@ -243,19 +243,3 @@ def run_of_paper(
     name = next(iter(paper.short_names.values()))
     P = setting(profile, n, settings, **given)
     return run({name: method(name)}, sample_questions(P, MULTIHOP), P)
-
-
-def run_on_real(
-    paper: Paper | str,
-    profile: str,  # its name
-    n: int | None,  # questions per data set
-    settings: dict | None = None,
-    **given,  # seed, budget
-) -> tuple[Results | None, str]:  # None: it can't be run; the reason
-    "The paper's method with the extractive reader on the bundled real questions."
-    try:
-        return run_of_paper(
-            paper, profile, n, (settings or {}) | dict(model="extractive"), **given | dict(data="real")
-        ), ""
-    except UsageError as e:
-        return None, str(e).partition(": ")[0]

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from ..core.types import Question
 from ..language.answer_wording import spellings, states, outcome_by_wording
-from ..core.method import Context, Intervention, Prediction
+from ..core.method import Context, Intervened, Intervention, Prediction
 from ..language.words import FUNCTION
 from ..language.normalization import norm, within
 from ..syntax.parser import Constituent, Parse
@@ -270,8 +270,8 @@ def seed_faults(
     thread = ThreadPoolExecutor(1)  # separate event loop, since a notebook runs one
 
     def answered(method, question, fault=None):
-        context = Context(chat, retriever, parser, intervene=fault)
-        return thread.submit(asyncio.run, method(question, context)).result()
+        run = Intervened(method, fault) if fault else method
+        return thread.submit(asyncio.run, run(question, Context(chat, retriever, parser))).result()
 
     bar = tqdm(total=sum(quota.values()), unit="fault", disable=not progress, delay=1.5, leave=False)
     for question in questions:

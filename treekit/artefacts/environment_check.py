@@ -537,7 +537,7 @@ def profile_resources(
     if profile.entities:
         yield "entities", "parser", profile.entities
     for judge in ("qa_judge", "nli_judge", "mauve_model"):
-        if (model := getattr(profile, judge)) != "offline":
+        if model := getattr(profile, judge):
             yield judge, "weights", model
     if not profile.served:
         return

@@ -95,9 +95,7 @@ def over_budget(
     )
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #6952733c
-FREE = dict(  # settings under which nothing is paid and no judge is loaded
-    budget="", qa_judge="offline", nli_judge="offline", mauve_model="offline"
-)
+FREE = dict(budget="", qa_judge="", nli_judge="", mauve_model="")  # nothing is paid and no judge is loaded
 
 
 def _noted(tasks, folder, asked):
@@ -141,7 +139,7 @@ def estimate_all(
     sets: dict,  # further settings and parameters
     asked: int = 12,  # questions of a data set to count on, at most
 ) -> Estimate:
-    "Run the artefacts' notebooks on a few questions with a client that counts, and estimate the cost of all questions."
+    "Run the artefacts' notebooks on a few questions without a call, and estimate the cost of all questions."
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         tasks = plan_tasks(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | FREE)

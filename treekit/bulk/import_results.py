@@ -51,8 +51,6 @@ def _keep_verdicts(folder, settings, corpus):
     kind, fields = (
         (Entailment, ("premise", "claim")) if settings["judge"] == "entailment" else (SpanReader, ("question", "text"))
     )
-    if "longest" not in settings:
-        raise UsageError("verdicts of the substitute `offline` are computed on the fly and not cached")
     judge = kind.__new__(kind)  # only its cache keys are needed: no weights are loaded
     judge._kept_as, more, n = settings["model"], (settings["longest"],) if settings["judge"] == "entailment" else (), 0
     for some in _lots(results(folder)):

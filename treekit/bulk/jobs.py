@@ -20,7 +20,7 @@ from ..corpora.documents import DocumentTree
 from ..core.types import Passage
 from ..retrieval.dense import Embedder
 from ..retrieval.vector_cache import EMBEDDING_VERSION
-from ..scoring.judges import JUDGE_VERSION, Entailment, SpanReader, WordOverlap
+from ..scoring.judges import JUDGE_VERSION, Entailment, SpanReader
 from ..syntax.entities import annotated_text, annotator_for
 from ..syntax.parser import StanzaParser, parser_location, to_json
 
@@ -179,15 +179,11 @@ _LONGEST = 2048  # tokens of premise and claim; longer premises are truncated
 
 @lru_cache(maxsize=1)
 def _judge(kind, model):
-    if model == "offline":
-        return WordOverlap()
     return Entailment(model, _LONGEST) if kind == "entailment" else SpanReader(model)
 
 
 def judge_name(model: str) -> str:
     "Identity of a judge, without loading its weights."
-    if model == "offline":
-        return WordOverlap().name
     label, folder = model_label(model), model_folder(model)
     return label if label != model else f"{model}@{folder.name}"  # a folder of the hub is named by its commit
 
@@ -197,17 +193,16 @@ class JudgeJob:
     "Job that judges pairs of texts."
 
     judge: str = "entailment"  # premise and claim; or "span": question and text
-    model: str = "offline"  # a name on the hub, or a folder; offline: word overlap, for entailment
+    model: str = ""  # a name on the hub, or a folder; required
     name, takes, rows = "judge", "records", 500
 
     def __post_init__(self):
         choose("judge", self.judge, _KINDS)
-        if self.judge == "span" and self.model == "offline":
-            raise UsageError("judge 'span' needs a model: a name on the hub, or a folder")
 
     def identity(self) -> dict:
-        read = {} if self.model == "offline" else dict(version=JUDGE_VERSION, longest=_LONGEST)
-        return dict(judge=self.judge, model=judge_name(self.model)) | read
+        if not self.model:
+            raise UsageError("judge needs a model: a name on the hub, or a folder (--set model=…)")
+        return dict(judge=self.judge, model=judge_name(self.model), version=JUDGE_VERSION, longest=_LONGEST)
 
     def item(self, record) -> tuple[str, str, str]:
         first, second = (record.get(field) for field in _KINDS[self.judge])
@@ -215,10 +210,7 @@ class JudgeJob:
 
     def made(self, items: list[tuple[str, str, str]]) -> list[Made]:
         judge, asked = _judge(self.judge, self.model), [pair for _, *pair in items]
-        if self.model == "offline":
-            said = [judge(*pair) for pair in asked]
-        else:
-            said = self._read(judge, list(map(tuple, asked)))
+        said = self._read(judge, list(map(tuple, asked)))
         first, second = _KINDS[self.judge]
         return [
             Made((_said(id=i or None, **{first: a, second: b}, verdict=v),))

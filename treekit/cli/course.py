@@ -30,7 +30,7 @@ def course_command(context, course, sources):
       treekit course release 1_word_counts          a corpus and a notebook for each student of roster.csv
       treekit course collect 1_word_counts inbox/   take in what they hand in
       treekit course grade 1_word_counts            in a sandbox, in parallel; stop it and go on at any time
-      treekit course mark 1_word_counts             grade the texts, by a sheet or one by one
+      treekit course mark 1_word_counts             grade the texts, in a sheet
       treekit course feedback 1_word_counts         a page for each student
       treekit course export 1_word_counts           a CSV for the grade book
       treekit course status 1_word_counts           how far everybody is
@@ -209,22 +209,12 @@ def _notes(grades):
 @click.argument("assignment")
 @click.option("--sheet", is_flag=True, help="Add a row for each open text to private/by_hand/ASSIGNMENT.csv.")
 @click.option("--texts", is_flag=True, help="Print the open texts.")
-@click.option("--student", metavar="ID", help="Enter one grade: of this student, with --exercise and --points.")
-@click.option("--exercise", metavar="ID", help="Exercise of the text.")
-@click.option("--points", type=float, metavar="N", help="From 0 to the exercise's points.")
-@click.option("--remark", default="", metavar="TEXT", help="Shown in the feedback.")
-def mark_command(assignment, sheet, texts, student, exercise, points, remark):
+def mark_command(assignment, sheet, texts):
     """Grade the texts. Without options: validate the sheet and list what is still to be read."""
-    from treekit.classroom.marking import check_marks, mark_text, write_sheet
-    from treekit.config import UsageError
+    from treekit.classroom.marking import check_marks, write_sheet
     from treekit.utils.sanitize import printable
 
-    chosen, one = _course(assignment), (student, exercise, points)
-    if any(v is not None for v in one):
-        if None in one:
-            raise UsageError("one grade needs --student, --exercise and --points")
-        text = mark_text(chosen, assignment, student, exercise, points, remark)
-        return click.echo(f"{student}, {exercise}: {points:g} of {text.of:g}")
+    chosen = _course(assignment)
     if sheet:
         write_sheet(chosen, assignment)
     found = check_marks(chosen, assignment)

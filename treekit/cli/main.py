@@ -14,7 +14,7 @@ import click
 
 from .. import __version__
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
-from .options import PROFILE, SETS, profile_of, profile_options
+from .options import DATA, MODEL, PROFILE, SETS, profile_of, profile_options
 from treekit.config import (
     UsageError,
     api_key_envs,
@@ -207,7 +207,7 @@ def reproduce(
     --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A stopped
     dry run resumes. Requirements that are only missing on this machine are listed, and are no failure.
 
-    An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered by a client that counts
+    An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered without a call, by an intervention that counts
     and sends nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv.
     Hours need earlier calls of the model in the profile's store.
 
@@ -377,9 +377,12 @@ class _MethodOption(click.Option):
     metavar="FILE",
     help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]',
 )
-@profile_options
+@PROFILE
+@DATA
+@MODEL
+@SETS
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")
-def ask(question, named, passages, profile, n, data, budget, model, endpoint, sets, as_json):
+def ask(question, named, passages, profile, data, model, sets, as_json):
     """Answer one QUESTION and show the tree behind it, with its evidence.
 
     \b
@@ -394,7 +397,7 @@ def ask(question, named, passages, profile, n, data, budget, model, endpoint, se
     from treekit.cli.ask import answer
 
     wanted = assigned(sets)
-    given, others = settled(profile, wanted, model, endpoint, data=data, budget=budget)
+    given, others = settled(profile, wanted, model, data=data)
     p = profile_of(profile, given, others)
     chosen, dataset = _method(named, wanted, p.data)
     if not p.offline:
@@ -416,7 +419,6 @@ def ask(question, named, passages, profile, n, data, budget, model, endpoint, se
             corpus=found.corpus,
             index=index,
             stored=found.stored,
-            unfounded=found.unfounded,
             charged=found.charged,
             trace=found.trace.to_json(),
         )
@@ -440,8 +442,6 @@ def _show_answer(found, named):
     if found.trace.nodes:
         click.echo(show_tree(found.trace) + "\n")
     u, error, index = found.usage, found.record["error"], found.index
-    if found.unfounded:
-        click.echo(f"nothing answers it: {printable(found.unfounded)}")
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
     if found.stored:

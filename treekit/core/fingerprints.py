@@ -176,7 +176,7 @@ def modules_below(
     return dict(sorted(found.items()))
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #99a43a4c
-TABLES = ("language", "offline", "world")  # packages with word lists and tables in data/, in a folder of the same name
+TABLES = ("language", "world")  # packages with word lists and tables in data/, in a folder of the same name
 
 
 def _tables(modules):

@@ -220,8 +220,11 @@ class Call:
         "Results of a call that an intervention sees first."
         changed = hook.request(call) if hook.request else call
         changed = await changed if inspect.isawaitable(changed) else changed
-        if not isinstance(changed, Call):
+        if isinstance(changed, list):
             return changed
+        if not isinstance(changed, Call):
+            name = f"{type(hook).__name__}.request"
+            raise UsageError(f"{name} should return the call, changed or not, or call.given(text), not {changed!r}")
         made = await changed.make()
         return [(key, hook.reply(call, c), stored) for key, c, stored in made] if hook.reply else made
 
@@ -236,6 +239,19 @@ class Intervention:
 
     A frozen dataclass, since its fields are part of a prediction's cache key. A changed request is another call of the store; a changed
     reply is never stored as the model's.
+
+    >>> from dataclasses import dataclass
+    >>> from treekit import Intervention, load, run
+    >>> @dataclass(frozen=True)
+    ... class Without(Intervention):
+    ...     title: str
+    ...     def search(self, queries, k, find):
+    ...         return [[h for h in hits if h.passage.title != self.title] for hits in find(queries, k)]
+    >>> questions = load("hotpotqa", n=1, data="synthetic:100")
+    >>> title = run("vanilla", questions)[0].trace.nodes[0].data["hits"][0]["title"]
+    >>> r = run("vanilla", questions, intervene=Without(title))
+    >>> title in [h["title"] for h in r[0].trace.nodes[0].data["hits"]]
+    False
     """
 
     request = None  # (call) -> the call, changed or not, or what its `make` would return; may be a coroutine
@@ -279,6 +295,8 @@ def _record_call(trace, usage, node, key, note, completion, hit, limited=False):
 class Context:
     "Model, retriever and other resources that a method uses for one question."
 
+    always = ()  # interventions in all contexts of a process, next to the model: those of a dry run
+
     def __init__(
         self,
         llm: Any,  # an `LLMClient`; a `CachedClient` also gives the cache key of each call
@@ -288,18 +306,15 @@ class Context:
         requires: tuple[str, ...] | None = None,  # of the method; `None`: unrestricted
         prompts: dict | None = None,  # other templates, by the prompt's name (`load_prompts`)
         once: Any = None,  # a run's cache for `indexed`
-        intervene: Intervention | None = None,  # what changes the calls, searches and parses
         **provided,  # other resources of `REQUIREMENTS`, by name
     ):
         for need in provided:
             choose("resource of a context", need, REQUIREMENTS)
         self.llm, self.retriever, self.requires = llm, retriever, requires
         self.provided = provided | (dict(parser=parser) if parser is not None else {})
-        self.prompts, self.once, self.hooks = prompts or {}, once, ()
+        self.prompts, self.once, self.hooks = prompts or {}, once, self.always
         self.trace, self.usage = Trace(), Usage()  # written by `ask`, and by the method
         self.clock, self.memos = LogicalClock(self.usage), {}
-        if intervene:
-            self._intervene(intervene)
 
     def __getattr__(self, name):
         "A provided resource; None if it was not provided."
@@ -326,16 +341,12 @@ class Context:
     ) -> "Context":  # with the same trace and usage
         "Copy of the context with an intervention before its own ones."
         other = copy(self)
-        other._intervene(by)
-        return other
-
-    def _intervene(self, by):
-        "Put an intervention before the others."
-        self.hooks, once = (by, *self.hooks), self.once
+        other.hooks = (by, *self.hooks)
         if by.parse and (corpus := self.provided.get("corpus")):
-            self.provided = self.provided | dict(corpus=corpus.reparsed(by.parse))
-        if once and (hooks := by.index()):
-            self.once = lambda build: once(lambda own: build(own.intervened(hooks)))
+            other.provided = self.provided | dict(corpus=corpus.reparsed(by.parse))
+        if self.once and (hooks := by.index()):
+            other.once = lambda build: self.once(lambda own: build(own.intervened(hooks)))
+        return other
 
     def _call(self, request, node, role="llm", continuation=None):
         return Call(getattr(self, role) or self.llm, request, node, continuation, self.hooks)

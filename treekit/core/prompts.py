@@ -159,7 +159,7 @@ class Prompt:
     "Prompt template. Calling it with its inputs makes a `Request`; `read` parses a reply."
 
     name: str  # unique: "treerare.answer"
-    task: str  # for the extractive reader: "answer", "subquestions", ...
+    task: str  # for the simulated model: "answer", "subquestions", ...
     template: str  # the user's message, with $slots
     format: Format  # parser of replies
     system: str = ""  # the system's message; may have slots, too

@@ -429,8 +429,6 @@ def execute(
     kept = save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), options.about, **record)
     if options.record:
         note_read(options.record, store, questions, plan.failures)
-    # an offline model leaves what it doesn't know to the reader: a run that it answered nothing of is the reader's
-    alone = is_embedded(models.model) and counts and not any(name.partition(" ")[0] in models.model for name in counts)
-    note_replied(models.model, counts if alone or not is_embedded(models.model) else {})
-    model, corpora = ", ".join(sorted(counts)) if alone else models.model, {d: library.label(d) for d in questions}
-    return Results(ordered, model, corpora, profile, made, facts, kept)
+    note_replied(models.model, {} if is_embedded(models.model) else counts)
+    corpora = {d: library.label(d) for d in questions}
+    return Results(ordered, models.model, corpora, profile, made, facts, kept)

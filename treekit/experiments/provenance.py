@@ -15,7 +15,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, kit_path
 from ..core.fingerprints import fingerprint
-from ..core.method import bare_method, configure, requirements_of, settings
+from ..core.method import Intervened, bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM, trained_folder
 from ..core.types import Question
 from ..corpora.load import split_of
@@ -85,7 +85,7 @@ def is_embedded(
     model: str,  # as in a run's rows: "simulated (perfect)", "simulated, simulated votes", "gpt-4.1"
 ) -> bool:
     "Whether a model is bundled with the kit."
-    return bool(re.match(r"(extractive|simulated)(?=$|,| \()", model))
+    return bool(re.match(r"simulated(?=$|,| \()", model))
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #12969a13
 def switches_of(
@@ -190,7 +190,9 @@ def reading_of(
     method: Any,
     switches: dict[str, str] = {},  # overrides of all methods
 ) -> tuple[str, ...]:  # "early_stop=True", …
-    "The fields in which a method differs from the one that its paper's tables have."
+    "The fields in which a method differs from the one that its paper's tables have, and its interventions."
+    if isinstance(method, Intervened):
+        return (f"intervention={type(method.by).__name__}", *reading_of(name, method.of, switches))
     if not dataclasses.is_dataclass(method):
         return ()
     own, printed = settings(method), printed_method(name, method)
@@ -438,8 +440,6 @@ def differences(
             out.append("prompts reworded by a file")
         elif name in said and not _matches(value, said[name].accepts):
             out.append(f"{name}={value}, published: {said[name].value}")
-        elif name in JUDGED_BY.values() and value == "offline" and name not in said:
-            out.append(f"{name}=offline, a substitute")
         elif name == "questions" and name not in said and not value.startswith("published"):
             out.append(f"{name}={value}")
     return out

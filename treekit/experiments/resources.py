@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
-           'chat_for', 'preload_grammars', 'simulated_tasks', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
+           'chat_for', 'mock_model', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
            'Coverage', 'coverage', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
@@ -286,18 +286,15 @@ def chat_for(
         kind = trained_class(role)
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
-        from treekit.models.extractive.client import ExtractiveClient
         from treekit.models.simulated.client import SimulatedClient
 
-        chosen = choose(
+        choose(
             "offline model",
             profile.model.partition(",")[0],
-            ("simulated", "extractive"),
+            ("simulated",),
             "A server's model needs the server's profile, such as --profile openai.",
         )
-        if chosen == "extractive":
-            return ExtractiveClient()
-        return SimulatedClient(seed=profile.seed, otherwise=ExtractiveClient())
+        return SimulatedClient(seed=profile.seed)
     if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
 
@@ -311,6 +308,13 @@ def chat_for(
     return Client.from_profile(profile)
 
 
+def mock_model():  # an LLM client
+    "Simulated model that replies to any text, to count and to mock calls."
+    from treekit.models.simulated.client import SimulatedClient
+
+    return SimulatedClient(any_text=True)
+
+
 def preload_grammars():
     "Build what the simulated model knows of the default wiki, before processes are forked from this one."
     from treekit.models.simulated.client import SimulatedClient
@@ -319,13 +323,6 @@ def preload_grammars():
     model = SimulatedClient()
     for lang in ("en", "ko"):
         _ = grammar(model.seed, model.articles, lang).index.sentences
-
-
-def simulated_tasks() -> frozenset[str]:  # as in `Prompt.task`
-    "Tasks for which the simulated model has an ability; the extractive reader answers the others by rules."
-    from treekit.models.simulated.client import HANDLERS
-
-    return frozenset(HANDLERS)
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1f95ec9
 def identity_of(

@@ -78,21 +78,21 @@ def metric_of(
     metric: str | Callable,  # printed name, or a function of a `Row`
     profile: Profile | None = None,  # names the judges
     rows: list[Row] = (),  # rows to score, for batched judging
-) -> tuple[Callable, str]:  # Row -> float; description of a substitute judge, or empty
+) -> Callable:  # Row -> float
     "A metric as a function of a row."
     if callable(metric):
-        return metric, ""
+        return metric
     if unjudged(metric, profile):
-        return _without_judge, ""
-    score, judge = METRICS[choose("metric", metric, METRICS)], judge_for(metric, profile)
-    given = {} if judge.reader is None else dict(reader=judge.reader)
-    if rows and hasattr(judge.reader, "together"):
+        return _without_judge
+    score, judge = METRICS[choose("metric", metric, METRICS)], judge_for(metric, profile).judge
+    given = {} if judge is None else dict(reader=judge)
+    if rows and hasattr(judge, "together"):
         asked = RecordingJudge()
         for row in rows:
             with suppress(Exception):
                 score("" if row.error else row.answer, row.question, reader=asked)  # reported when it is scored
-        judge.reader.together(asked)
-    return lambda row: score(row.answer, row.question, **given), judge.stand_in
+        judge.together(asked)
+    return lambda row: score(row.answer, row.question, **given)
 
 # %% ../../nbs/14_experiments/11_results.ipynb #6cfa59c1
 def value_of(
@@ -211,7 +211,7 @@ def _among(rows, datasets):
     return [r for r in rows if not datasets or r.dataset in datasets]
 
 
-def _scores(results, values, metric, stand_in, average):
+def _scores(results, values, metric, average):
     "Rows of all cells, followed by the row of their average for each method."
     cells, rows = results.cells(), []
     failed = {cell: sum(bool(r.error) for r in own) for cell, own in cells.items()}
@@ -219,14 +219,14 @@ def _scores(results, values, metric, stand_in, average):
     ids = {cell: [r.question.id for r in own] for cell, own in cells.items()}
     for method in dict.fromkeys(m for m, _ in values):
         own = [(cell[1], values[cell], failed[cell], ids[cell], spoilt[cell]) for cell in values if cell[0] == method]
-        rows += [_scored(method, one[0], metric, [one], stand_in, lambda groups: bootstrap(groups[0])) for one in own]
+        rows += [_scored(method, one[0], metric, [one], lambda groups: bootstrap(groups[0])) for one in own]
         if average and own:
-            rows.append(_scored(method, average, metric, own, stand_in, mean_of_means))
+            rows.append(_scored(method, average, metric, own, mean_of_means))
     return rows
 
 
 def _empty(results, metric, why, datasets, average):
-    "Rows without values, for metrics without a valid judge."
+    "Rows without values, for metrics without a judge."
     reason, rows = f"not applicable: {why}", []
     cells = {cell: own for cell, own in results.cells().items() if not datasets or cell[1] in datasets}
     for method in dict.fromkeys(m for m, _ in cells):
@@ -251,7 +251,7 @@ def _empty(results, metric, why, datasets, average):
     return rows
 
 
-def _scored(method, dataset, metric, cells, stand_in, mean):
+def _scored(method, dataset, metric, cells, mean):
     "Row of scores from cells: (data set, values, number of failures, ids of the questions, reasons why it isn't comparable)."
     values = [own for _, own, *_ in cells]
     lacking = [text for name, own, *_ in cells if (text := _lacking(name, own))]
@@ -259,9 +259,7 @@ def _scored(method, dataset, metric, cells, stand_in, mean):
     reason = (
         f"not applicable: {'; '.join(lacking)}"
         if lacking
-        else "; ".join(
-            dict.fromkeys([f"judged by the {stand_in}"] * bool(stand_in) + [text for *_, why in cells for text in why])
-        )
+        else "; ".join(dict.fromkeys(text for *_, why in cells for text in why))
     )
     return Scored(
         dict(
@@ -358,7 +356,7 @@ class Results:
         datasets: tuple = (),  # only these; default: all
     ) -> dict:  # (method, dataset) -> one value per question; 0.0: failed; `None`: no gold data or no judge
         "Metric of each question. An error of the metric names the question, which is never skipped."
-        valued = self._valued(metric, metric_of(metric, self.profile, _among(self.rows, datasets))[0], datasets)
+        valued = self._valued(metric, metric_of(metric, self.profile, _among(self.rows, datasets)), datasets)
         return {cell: [None if isinstance(v, NotApplicable) else v for v in vs] for cell, vs in valued.items()}
 
     def score(
@@ -372,8 +370,8 @@ class Results:
         name = name or (metric if isinstance(metric, str) else metric.__name__)
         if why := unjudged(metric, self.profile):
             return _empty(self, name, why, datasets, average)
-        score, stand_in = metric_of(metric, self.profile, _among(self.rows, datasets))
-        return _scores(self, self._valued(metric, score, datasets), name, stand_in, average)
+        score = metric_of(metric, self.profile, _among(self.rows, datasets))
+        return _scores(self, self._valued(metric, score, datasets), name, average)
 
     def cost(self) -> list[dict]:  # method, dataset, n, calls, tokens_in, tokens_out, critical_path
         "Calls and tokens per question, including cached ones, so that the numbers are reproducible."

@@ -7,6 +7,7 @@ __all__ = ['run']
 
 # %% ../../nbs/14_experiments/16_run.ipynb #057e5f53
 import inspect
+from dataclasses import fields
 
 from ..config import Profile, RunOptions, UsageError, run_options
 from ..core.method import Intervened, Intervention
@@ -17,8 +18,8 @@ from .provenance import switched, switches_of
 from .results import Results
 
 # %% ../../nbs/14_experiments/16_run.ipynb #a7dcd1d4
-def _check(methods, questions):
-    "Validate the arguments of a run: no empty data set, no duplicate ids."
+def _check(methods, questions, intervene):
+    "Validate the arguments of a run: no empty data set, no duplicate ids, no intervention with values outside its key."
     if not methods:
         raise UsageError("run needs at least one method")
     for name, method in methods.items():
@@ -37,6 +38,13 @@ def _check(methods, questions):
             raise UsageError(f"dataset {dataset!r} has no questions")
         if len({q.id for q in asked}) < len(asked):
             raise UsageError(f"dataset {dataset!r} has two questions with the same id")
+    if intervene is None:
+        return
+    if not isinstance(intervene, Intervention) or vars(intervene).keys() - {f.name for f in fields(intervene)}:
+        raise UsageError(
+            "intervene takes an object of a frozen dataclass that extends treekit.Intervention: its fields are part of the "
+            "key under which an answer is stored"
+        )
 
 # %% ../../nbs/14_experiments/16_run.ipynb #8cb9c44e
 def run(
@@ -51,7 +59,7 @@ def run(
     **given,  # fields that override the options: store, chat, embedder, router, navigator, progress, budget
 ) -> Results:
     "Answer every question with every method. Raises `BudgetExceeded`, `StoreFailed`, `KeyboardInterrupt`, `UsageError`; else, a row fails."
-    _check(methods, questions)
+    _check(methods, questions, intervene)
     options = (options or run_options()).given(**given)
     methods, questions = switched(methods, switches_of(profile)), only_these(questions, options.questions)
     if intervene:

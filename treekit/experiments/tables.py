@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['MULTIHOP', 'AMBIGUOUS', 'PRINTED', 'setting', 'sample_questions', 'few_shot_examples', 'with_enough_examples',
-           'run_rows', 'scored_cells', 'paired_difference', 'same_rows', 'same_rows_told', 'by_rules', 'by_words',
-           'spent']
+           'run_rows', 'scored_cells', 'paired_difference', 'same_rows', 'same_rows_told', 'by_words', 'spent']
 
 # %% ../../nbs/14_experiments/17_tables.ipynb #735bd41a
 from dataclasses import replace
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from ..config import Profile, UsageError, load_profile
 from ..core.types import Question
-from .resources import datasets, exemplars, load, simulated_tasks
+from .resources import datasets, exemplars, load
 from .results import Results, Scored
 from .run import run
 from ..scoring.statistics import paired_test
@@ -210,30 +209,6 @@ def same_rows_told(
         )
 
     return "\n".join(f"- {line(r)}." for r in pairs) or "No two rows have the same numbers."
-
-# %% ../../nbs/14_experiments/17_tables.ipynb #72b38e8f
-def by_rules(
-    results: Results,
-    a: str,  # two rows that differ in a few prompts
-    b: str,
-    prompts: tuple,  # these prompts
-    P: Profile,
-) -> str:  # for a caption; empty: the model reads the prompts
-    "Sentence that the simulated model can't tell two rows apart: rules, not its abilities, answer the prompts in which they differ."
-    if not P.offline or not results.model.startswith("simulated") or simulated_tasks() & {p.task for p in prompts}:
-        return ""
-    cells = results.cells()
-    pairs = [pair for (m, d), rows in cells.items() if m == a and (b, d) in cells for pair in zip(rows, cells[b, d])]
-    other = sum(x.answer != y.answer for x, y in pairs)
-    how = (
-        f"Alike by construction (another answer to {other} of {len(pairs)} questions)"
-        if other
-        else "Identical by construction"
-    )
-    return (
-        f"{how} with the simulated model: {a} and {b}. Rules of the extractive reader, not the model's abilities, answer the prompts "
-        f"in which they differ ({', '.join(p.name for p in prompts)})."
-    )
 
 # %% ../../nbs/14_experiments/17_tables.ipynb #c9195735
 def by_words(

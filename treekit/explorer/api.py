@@ -15,7 +15,7 @@ from .diff import align, compare_runs
 from .request_validation import changes_of, edits_of, fields_record, sweep_record
 from .edited_parses import drawn_passage, drawn_question, hung_elsewhere
 from .fonts import whole_font
-from .forks import edits_in, fork
+from .forks import fork, without_edits
 from .runs import OpenRun, RunData, open_run, run_list
 from .overrides import switch, switched_run
 from .trees import details, outline
@@ -212,7 +212,7 @@ class NodeReader:
     def _question(self, name, row, node, method):
         parser = self.runs.run_data(name).library.provide("parser", row.dataset, row.question).thing
         asked = row.question.question
-        [tree] = hung_elsewhere([asked], parser.parse([asked]), edits_in(method).heads)
+        [tree] = hung_elsewhere([asked], parser.parse([asked]), without_edits(method)[1].heads)
         return [drawn_question(tree, asked, node.data["span"])]
 
     def _passages(self, name, row, node, method):
@@ -225,7 +225,7 @@ class NodeReader:
             return []
         annotations = self.runs.run_data(name).library.provide("corpus", row.dataset, row.question).thing.annotations
         texts = [annotated_text(p) for p, _ in found]
-        trees = hung_elsewhere(texts, annotations(texts), edits_in(method).heads)
+        trees = hung_elsewhere(texts, annotations(texts), without_edits(method)[1].heads)
         return [dict(drawn_passage(a, text, names), title=p.title) for a, text, (p, names) in zip(trees, texts, found)]
 
 # %% ../../nbs/19_explorer/13_api.ipynb #9ccd9bd4

@@ -74,7 +74,7 @@ def switched_run(
 ) -> tuple[Any, dict, Profile]:  # the method; data set -> questions; the profile
     "What is to be run. `UsageError` for an unknown field, a value that doesn't fit, and passages that aren't in the record."
     rows, own = _rows(opened, method, n), opened.kept.method(method)
-    changed = configure(without_edits(own), **fields)
+    changed = configure(without_edits(own)[0], **fields)
     profile, asked = _changed(opened.kept.profile, settings), {}
     for i in rows:
         asked.setdefault(opened.rows[i].dataset, []).append(opened.rows[i].question)

@@ -190,7 +190,6 @@ SUBSTITUTES = (
     "*: reranker=, *",
     "*: *router=the model that answers*",
     "*: *navigator=the model that answers*",
-    "*: judged by the offline*",
     "*by judge*",
 )
 MOST_FAILURES = frozen_margins()["claims"][

@@ -132,7 +132,6 @@ def asked_line(
 def error_caption(
     rows: list[dict],  # of `error_rows`
     models: dict[str, str],  # "generated" or "real" -> the answering model
-    left_out: str = "",  # why there are no real questions
 ) -> str:
     "Note of the table."
     shown = [f"{k}: {said}" for k, said in STEPS.items() if any(r[k] for r in rows)]
@@ -143,7 +142,6 @@ def error_caption(
                 asked_line(rows, models),
                 "In percent of the questions of a row. right: the answer contains the gold answer, with a 95 % interval (Wilson).",
                 f"First wrong step of a wrong answer, by the gold steps and their passages. {'; '.join(shown)}.",
-                f"Not asked on real questions: {left_out}." if left_out else "",
                 f"The figure has the rows of at least {FEWEST} questions."
                 if any(r["n"] < FEWEST for r in rows)
                 else "",

@@ -75,7 +75,7 @@ def _models(found):
     "Names of the models that answered in a run's comparisons."
     tables = [table for artefacts in found.values() for table in _tables(artefacts)]
     rows = [row for table in tables for row in _compared(table) if row["verdict"] != "not run"]
-    names = dict.fromkeys(name for row in rows for name in row["model"].split(", ") if name and name != "extractive")
+    names = dict.fromkeys(name for row in rows for name in row["model"].split(", ") if name)
     return list(dict.fromkeys("simulated" if name.startswith("simulated") else name for name in names))
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from .words import FUNCTION, STOP, noun_kind, stem
 from .normalization import norm
-from .answer_candidates import tokenize
+from .names import tokenize
 from .relations import RELATIONS, relations
 
 # %% ../../nbs/01_language/12_questions.ipynb #3a4a49f1

@@ -18,7 +18,7 @@ STOP = FUNCTION | frozenset(_ENGLISH["weak"].split())  # words that do not count
 
 # %% ../../nbs/01_language/05_words.ipynb #f2e575c0
 def stop_words(
-    purpose: str,  # search, claims, linking, phrases
+    purpose: str,  # search, linking, phrases
 ) -> frozenset[str]:
     "Stop words for a purpose."
     return frozenset(_ENGLISH["stop"][purpose].split())

@@ -185,7 +185,7 @@ def _errors(paper, folder):
         found.append((r["questions"], r["hops"], r["n"], f"{r['right']} % [{r['low']}, {r['high']}]", first))
     note = (
         "Of the paper's method. Right answers in percent with 95 % intervals, and the most frequent first wrong steps in percent of "
-        "the questions. Generated questions: the model of the run; real questions: the extractive reader. Types and worked examples "
+        "the questions. Types and worked examples "
         "are on the page of the errors."
     )
     return _table(("questions", "hops", "n", "right", "first wrong steps"), found), note

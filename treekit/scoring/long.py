@@ -10,7 +10,6 @@ __all__ = ['answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'disamb
 import re, string
 from collections import Counter
 from functools import cache
-from .judges import HashedWords, WordOverlap
 from .short import content_words, gold_answers, token_overlap, covers, normalise
 from .statistics import mauve
 
@@ -104,10 +103,10 @@ def disambig_f1(
 def claim_recall(
     answer: str,
     claims,  # sentences that a good answer implies
-    entails=None,  # (text, claim) -> bool, or a probability; default: word overlap
+    entails,  # (text, claim) -> bool, or a probability
 ) -> float:
     "Share of the claims that follow from the answer: ALCE's claim recall (Gao et al. 2023)."
-    claims, entails = gold_answers(claims), entails or WordOverlap()
+    claims = gold_answers(claims)
     return sum(float(entails(answer, claim)) for claim in claims) / len(claims)
 
 # %% ../../nbs/10_scoring/03_long.ipynb #e86e999e
@@ -122,7 +121,7 @@ def mauve_of_texts(
     questions: list[str],
     references: list[str],  # human answers
     answers: list[str],  # a model's
-    features=None,  # texts -> an array, a row each; default: the substitute
+    features,  # texts -> an array, a row each
 ) -> float:  # 0..1
     "MAUVE of texts as in ALCE."
 
@@ -132,5 +131,4 @@ def mauve_of_texts(
     def texts(said):
         return [text(q, a) for q, a in zip(questions, said, strict=True)]
 
-    features = features or HashedWords()
     return mauve(features(texts(references)), features(texts(answers)))

@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from treekit.core.prompts import Completion
 from treekit.corpora.recorded_replies import RecordedReply, load_replies
 
 from .confidence import CHILD, CLOSED, LOWEST, OPEN, Candidate, choose, combined
-from .prompts import DECOMPOSE, read_answer
+from .prompts import read_answer
 from .tree import QuestionNode, build_tree, read_tree
 
 SOURCE = "THU-KEG/ProbTree"
@@ -38,26 +36,6 @@ def tree_of(reply: RecordedReply) -> QuestionNode:
 def is_read_as_judged(reply: RecordedReply) -> bool:
     "Whether the answer that is read in a reply is the judged one."
     return (read_answer(reply.reply)[0]["answer"] or "Unknown").casefold() == str(reply.expect).casefold()
-
-
-class RecordedDecompositions:
-    "LLM client that replies to the decomposition prompt as recorded. Another one answers all other prompts."
-
-    def __init__(self, client: Any):
-        self.client, self.replies = client, {" ".join(r.question.split()): r.reply for r in recorded_trees()}
-        self.model, self.endpoint, self.defaults = client.model, client.endpoint, client.defaults
-
-    async def complete(self, request) -> list[Completion]:
-        said = None
-        if request.prompt and request.prompt.name == DECOMPOSE.name:
-            said = self.replies.get(" ".join(request.inputs["question"].split()))
-        return [Completion(said)] * request.n if said else await self.client.complete(request)
-
-    async def score(self, request, continuation):
-        return await self.client.score(request, continuation)
-
-    async def close(self):
-        await self.client.close()
 
 
 # --- the released results

@@ -4,16 +4,11 @@ import asyncio
 
 from probtree.method import ProbTree
 from treekit.core.method import Context
-from treekit.core.types import Passage, Question
-from treekit.models.extractive.client import ExtractiveClient
+from treekit.experiments.resources import load
+from treekit.models.simulated.client import SimulatedClient
 from treekit.papers.plugin import broken_references, get_paper
 from treekit.papers.registry import method
 from treekit.retrieval.bm25 import BM25
-
-PAGES = [
-    Passage("a", "Velmora", "Velmora is a film directed by Lio Vant."),
-    Passage("b", "Lio Vant", "Lio Vant was born in Tarn."),
-]
 
 
 def test_the_descriptor():
@@ -25,10 +20,8 @@ def test_the_descriptor():
 
 def test_an_answer():
     assert method("probtree") == ProbTree()
-    question = Question("q", "demo", "Where was the director of Velmora born?", ("Tarn",))
-    prediction = asyncio.run(method("probtree")(question, Context(ExtractiveClient(), BM25(PAGES))))
-    assert prediction.answer == "Tarn"
-    assert [node.text for node in prediction.trace.nodes if node.kind == "question"][1:] == [
-        "Who is the director of Velmora?",
-        "Where was Lio Vant born?",
-    ]
+    question = next(q for q in load("musique", "synthetic", n=40) if q.hops == 2)
+    context = Context(SimulatedClient(), BM25(list(question.paragraphs)))
+    prediction = asyncio.run(method("probtree")(question, context))
+    assert prediction.answer and prediction.error == ""
+    assert len([node for node in prediction.trace.nodes if node.kind == "question"]) > 2

@@ -6,17 +6,18 @@
 __all__ = ['HANDLERS', 'short_answer']
 
 # %% ../../../nbs/11_models/2_simulated/08_answers.ipynb #b49d4f06
+from collections import Counter
+
+from ...language.sentences import sentences as split
 from .knowledge import NOT_KNOWN
 from .corpus_index import lookup_key
 from .queries import anchors, hops
 from treekit.models.simulated.task_handler import (
     SAYS_NOTHING,
-    NotInSyntheticWiki,
     TaskCall,
     answer_sentences,
     claim_sentence,
     explanation,
-    is_unclear,
     join_answer,
     next_question,
     statements,
@@ -82,15 +83,10 @@ def _read_list(call: TaskCall) -> list[str]:
 # %% ../../../nbs/11_models/2_simulated/08_answers.ipynb #7f330843
 def _subanswers(call: TaskCall, source="questions") -> str:
     "Answers to sub-questions from the documents."
-    said, understood = [], False
+    said = []
     for text in call.texts(source):
-        understood = understood or is_unclear(call, text)
-        if (query := call.grammar.question(text)) is None:
-            continue
-        understood = True
-        said += answer_sentences(call, call.reasoner(call.texts("documents"), about=text), query)
-    if not understood:
-        raise NotInSyntheticWiki
+        if (query := call.grammar.question(text)) is not None:
+            said += answer_sentences(call, call.reasoner(call.texts("documents"), about=text), query)
     return " ".join(dict.fromkeys(said)) or SAYS_NOTHING[call.lang]
 
 
@@ -128,7 +124,7 @@ def _filter_text(call: TaskCall) -> str:
     "Passage filtered by its relevance to a query."
     query, passage = call.grammar.question(call.get("query")), call.get("passage")
     if query is None:
-        raise NotInSyntheticWiki
+        return passage
     reasoner = call.reasoner([passage], about=call.get("query"), recalls=False)
     useful = bool(reasoner.follow(query).used) or any(lookup_key(n.text) in passage.casefold() for n in anchors(query))
     return passage if call.judged(useful, call.get("query"), passage) else SAYS_NOTHING[call.lang]
@@ -186,7 +182,33 @@ def _integrate_answer(call: TaskCall) -> dict:  # relevance, answer_span
     return dict(relevance="relevant" if said.texts else "irrelevant", answer_span=", ".join(said.texts))
 
 
+def _merged(call: TaskCall, *names: str) -> list[str]:
+    "Distinct sentences of the texts of some inputs."
+    texts = [t if isinstance(t, str) else t.text for name in names for t in call.texts(name)]
+    said = dict.fromkeys(s for t in texts for s in split(t))
+    return [s for s in said if s != SAYS_NOTHING[call.lang]] or [SAYS_NOTHING[call.lang]]
+
+
+def _evidence_answer(call: TaskCall) -> dict:
+    "Answer from evidence, for a prompt without the question."
+    told = " ".join(_merged(call, "documents"))
+    return dict(answer=told, explanation=told)
+
+
+def _most_consistent(call: TaskCall) -> int:  # from 1; 0: none
+    "Number of the most frequent response."
+    responses = call.texts("responses")
+    return responses.index(Counter(responses).most_common(1)[0][0]) + 1 if responses else 0
+
+
 HANDLERS = dict(
+    combine_items=lambda call: call.texts("sentences") or [SAYS_NOTHING[call.lang]],
+    combine_sentences=lambda call: " ".join(_merged(call, "sentences")),
+    integrate=lambda call: " ".join(_merged(call, "thoughts")),
+    unite_answers=lambda call: " ".join(_merged(call, "previous", "supplement")),
+    evidence_answer=_evidence_answer,
+    combined_answer=lambda call: call.get("answer").rpartition("FINAL:")[2].strip() or NOT_KNOWN[call.lang],
+    most_consistent=_most_consistent,
     answer=_answer,
     answer_short=_answer_short,
     integrate_answers=_integrate_answers,

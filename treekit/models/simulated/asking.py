@@ -29,7 +29,7 @@ from treekit.models.simulated.queries import (
 )
 from treekit.models.simulated.task_handler import (
     UNCLEAR,
-    NotInSyntheticWiki,
+    SAYS_NOTHING,
     TaskCall,
     asked,
     join_answer,
@@ -140,11 +140,11 @@ def _subquestions_ambiguous(call: TaskCall) -> list[str]:
 
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #f7842cfa
 @lru_cache(20_000)
-def _open_steps(grammar, question, state):
+def _open_steps(grammar, question, query, state):
     "Missing facts of a question, its simplest form and its known facts, given results. Notes are always read: the same for every sample."
     call = TaskCall(grammar, SeededRandom(Ability()), dict(question=question, state=list(state)))
     reasoner = call.reasoner(call.texts("state"), recalls=False)
-    return missing(reasoner, call.query), resolve_names(reasoner, call.query), reasoner.follow(call.query).used
+    return missing(reasoner, query), resolve_names(reasoner, query), reasoner.follow(query).used
 
 
 def _other_perspectives(call, lacking, whole):
@@ -189,7 +189,7 @@ def _next_or_other(call, lacking, whole):
 
 def _decompose(call: TaskCall) -> dict:  # thought, question
     "ARISE's next sub-question."
-    lacking, whole, used = _open_steps(call.grammar, call.question, tuple(call.texts("state")))
+    lacking, whole, used = _open_steps(call.grammar, call.question, call.query, tuple(call.texts("state")))
     text, known = _next_or_other(call, lacking, whole), statements(call, used)
     return dict(thought=known[-1] if known else "Nothing is known yet.", question=text)
 
@@ -348,17 +348,22 @@ def _verifying_question(call: TaskCall) -> str:
 
 
 def _search_query(call: TaskCall) -> str:
-    "Search query derived from a thought."
+    "Search query: the question, or the next one that a thought leads to."
     if not call.get("thought"):
-        raise NotInSyntheticWiki
+        return call.question
     return next_question(call, call.reasoner(call.texts("thought"), recalls=False), call.query) or call.question
+
+
+def _thought_query(call: TaskCall) -> dict:  # thought, query
+    "Planned steps, and the question as the query for all of them."
+    return dict(thought=" ".join(call.words.question(step) for step in _planned(call)), query=call.question)
 
 
 def _guess_question(call: TaskCall) -> str:
     "Question that the results may lead to: about the last fact, along the chain that leads to it."
     facts = [t for t, _ in dict.fromkeys(facts_in_input(call, "state"))]
     if not facts:
-        raise NotInSyntheticWiki
+        return SAYS_NOTHING[call.lang]
     s, r, _ = facts[-1]
     x = call.words.thing(s)
     for before in reversed(facts[:-1]):
@@ -392,5 +397,6 @@ HANDLERS = dict(
     reformulate=_reformulate,
     verifying_question=_verifying_question,
     search_query=_search_query,
+    thought_query=_thought_query,
     guess_question=_guess_question,
 )  # task -> function of a call

@@ -9,9 +9,11 @@ __all__ = ['HANDLERS', 'SimulatedClient']
 import re
 import time
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...config import UsageError
 from ...core.fingerprints import code_fingerprint
+from ...synthetic.generate import SyntheticWiki
 from ...core.prompts import Completion, Request, count_tokens
 from . import agents, answers, asking, graphs, routing, verdicts
 from .ability import Ability, SeededRandom, uniform
@@ -25,6 +27,15 @@ HANDLERS = (
 )  # task -> function of a call
 _HANGUL = re.compile("[가-힣]")
 
+
+@lru_cache
+def _any_question(seed, articles, lang):
+    "Question of two hops."
+    return SyntheticWiki(seed, articles, lang).questions("bridge", 1)[0].question
+
+
+_READS = "--profile smollm2 reads real text"
+
 # %% ../../../nbs/11_models/2_simulated/16_client.ipynb #93c6d3ec
 class SimulatedClient:
     "LLM client that simulates a model of given ability on the questions of one synthetic wiki."
@@ -37,11 +48,11 @@ class SimulatedClient:
         ability: Ability = Ability(),
         seed: int = 0,  # of the synthetic wiki
         articles: int = 400,  # size of the synthetic wiki
-        otherwise=None,  # fallback `LLMClient` for other requests; `None`: raise a `UsageError`
         held_out: bool = True,  # whether it writes with held-out templates; it parses them in any case
+        any_text: bool = False,  # whether a question of the wiki stands in for any other: to count and to mock calls
     ):
         self.ability = ability
-        self.seed, self.articles, self.otherwise, self.held_out = seed, articles, otherwise, held_out
+        self.seed, self.articles, self.held_out, self.any_text = seed, articles, held_out, any_text
         parameters = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
         self.endpoint = (
             f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {parameters} world={seed}/{articles}"
@@ -54,14 +65,18 @@ class SimulatedClient:
         self,
         request: Request,  # made by a `Prompt`
     ) -> list[Completion]:  # `request.n` of them
-        "Replies in the prompt's format."
-        start, task = time.perf_counter(), request.prompt and request.prompt.task
-        if request.prompt is None or task not in HANDLERS:
-            return await self._other(request)
+        "Replies in the prompt's format. Raises a `UsageError` for a request outside the synthetic wiki."
+        start = time.perf_counter()
+        if request.prompt is None:
+            raise UsageError(
+                f"the simulated model answers prompts (treekit.core.prompts.Prompt), not bare messages: {_READS}"
+            )
+        if request.prompt.task not in HANDLERS:
+            raise UsageError(f"the simulated model has no handler for the task of {request.prompt.name!r}: {_READS}")
         try:
             replies = [self._reply(request, call) for call in self.calls(request)]
         except NotInSyntheticWiki:
-            return await self._other(request)
+            raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}") from None
         seconds, size = time.perf_counter() - start, count_tokens(request.text)
         return [
             Completion(
@@ -77,11 +92,8 @@ class SimulatedClient:
             for i, (text, finish, sure) in enumerate(replies)
         ]
 
-    async def _other(self, request):
-        "Pass a request on to the fallback client."
-        if self.otherwise is None:
-            raise UsageError("the simulated model answers the world's questions; choose a profile with a model")
-        return await self.otherwise.complete(request)
+    def _stand_in(self, lang):
+        return _any_question(self.seed, self.articles, lang) if self.any_text else ""
 
     def calls(self, request: Request) -> Iterator[TaskCall]:
         "The samples of a request."
@@ -95,7 +107,7 @@ class SimulatedClient:
         parser, template = grammar(self.seed, self.articles, lang), prompt.template + prompt.system
         for number in range(request.sample, request.sample + request.n):
             luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
-            yield TaskCall(parser, luck, request.inputs, template, self.held_out)
+            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._stand_in(lang))
 
     def call(self, request: Request) -> TaskCall:
         "The first sample of a request."
@@ -119,9 +131,10 @@ class SimulatedClient:
     ) -> list[float]:  # log-probability of each word of the continuation
         "Likelihood of a question given results: the higher, the more of its steps they answer (ARISE, Sec. 2.3)."
         lang = "ko" if _HANGUL.search(continuation) else "en"
-        query = grammar(self.seed, self.articles, lang).question(continuation)
+        known = grammar(self.seed, self.articles, lang).question
+        query = known(continuation) or known(self._stand_in(lang))
         if query is None or request.prompt is None:
-            return await self.otherwise.score(request, continuation)
+            raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}")
         call = self.call(request)
         call.inputs = call.inputs | dict(question=continuation)
         reasoner = call.reasoner(*(call.texts(name) for name in request.inputs), about=continuation, recalls=False)

@@ -397,13 +397,14 @@ class QueryGrammar:
                 yield from self._list_readings(got["list"])
         for form in (*self.forms.which, *self.forms.final):
             for got in _all_matches(form.pattern, text):
-                for x in filter(self.fits, self._list_readings(got["list"])):
+                for x in filter(self.fits, self._list_readings(got["list"], Thing)):
                     yield from (
                         Extreme(r, way, x) for f, r, way in self.forms.most if f.read(got["most"].strip()) is not None
                     )
 
-    def _list_readings(self, text):
-        return [x for x in self.phrases.readings(resolve_particles(text)) if isinstance(x, (Those, Slot, Several))]
+    def _list_readings(self, text, *single):
+        kinds = (Those, Slot, Several, *single)  # a superlative may be asked of the one thing that was found
+        return [x for x in self.phrases.readings(resolve_particles(text)) if isinstance(x, kinds)]
 
     def _joint(self, text):
         "Questions for entities that meet one or two conditions."

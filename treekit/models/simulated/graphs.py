@@ -6,18 +6,19 @@
 __all__ = ['HANDLERS', 'read_facts']
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #d30e78bd
+import re
+
+from ...language.sentences import sentences
 from .ability import reading_probability
 from .corpus_index import Ref, lookup_key, stated_facts
 from .queries import anchors
-from .task_handler import NotInSyntheticWiki, TaskCall, statements, answer_sentences
+from .task_handler import TaskCall, statements, answer_sentences
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #ee05b412
 def read_facts(call: TaskCall, text: str) -> list:  # triples
     "Facts read in a passage whose title is its first line. A sentence without the subject's name takes a further step: *he*, *the club*."
     title, _, rest = text.strip().partition("\n")
     found = {t: sentence for t, sentence in reversed(stated_facts(call.index, rest, title)) if len(t) == 3}
-    if not found and call.index.of_title(title) is None:
-        raise NotInSyntheticWiki
 
     def names_subject(t):
         return call.index.w.name(call.index.entities[t.subject]) in found[t]
@@ -62,8 +63,11 @@ def _name_entities(call: TaskCall) -> list[str]:
     text = call.get("text")
     if (query := call.grammar.question(text.strip())) is not None:
         return list(dict.fromkeys(t.text for t in anchors(query)))
+    title, _, rest = text.strip().partition("\n")
+    if not rest:  # a statement
+        got = call.grammar.statement(title)
+        return list(dict.fromkeys(t.text for t in anchors(got[0]))) if got else []
     facts = read_facts(call, text)
-    title = text.strip().partition("\n")[0]
     said = [title, *(n for t in facts for n in (call.words.name(t.subject), _value(call, t)))]
     return list(dict.fromkeys(said))
 
@@ -117,7 +121,39 @@ def _map_answer(call: TaskCall) -> list[dict]:  # answer, score (0 to 100)
     return points
 
 
+def _summarise_descriptions(call: TaskCall) -> str:
+    "Distinct sentences of an entity's descriptions, up to a number of words."
+    words = call.get("words", "60")
+    return _first_words(call.texts("descriptions"), int(words) if str(words).isdigit() else 60) or call.get("name")
+
+
+def _first_words(texts, most):
+    kept = list(dict.fromkeys(s for t in texts for s in sentences(t)))
+    while len(kept) > 1 and sum(len(s.split()) for s in kept) > most:
+        kept.pop()
+    return " ".join(kept)
+
+
+_ENTRY = re.compile(r"^(.*?)(?: \([^()]*\))?: (.*)$", re.S)  # of a prompt's list: name, its type, what is told
+
+
+def _report_community(call: TaskCall) -> dict:  # title, summary, rating, findings
+    "Report on a community: what its entries tell."
+    named, told, parts = (
+        [m.groups() for e in call.texts(x) if (m := _ENTRY.match(e))] for x in ("entities", "relations", "reports")
+    )
+    facts = [t for some in (told, named, parts) for _, t in some]
+    return dict(
+        title=" and ".join(name for name, _ in named[:2]) or "Community",
+        summary=_first_words([t for _, t in [*named[:3], *parts]], 80),
+        rating=min(10, 1 + len(told) // 2),
+        findings=list(dict.fromkeys(facts))[:10],
+    )
+
+
 HANDLERS = dict(
+    summarise_descriptions=_summarise_descriptions,
+    report_community=_report_community,
     name_entities=_name_entities,
     extract_triples=_extract_triples,
     extract_graph=_extract_graph,

@@ -15,7 +15,7 @@ from ...synthetic.documents import document_wording
 from ...synthetic.facts import FORWARD
 from ...synthetic.questions import SHARED
 from .knowledge import Knowledge, canonical
-from .task_handler import NotInSyntheticWiki, TaskCall
+from .task_handler import TaskCall
 from .ability import uniform
 from .corpus_index import Ref, lookup_key, stated_facts
 from .reasoner import Reasoner
@@ -261,7 +261,7 @@ def behaviours(call: TaskCall) -> list[tuple[str, int, str]]:
     "One turn of the router (C.2): nodes to answer with and headings to expand."
     lines = _lines(call.get("document"))
     if not lines:
-        raise NotInSyntheticWiki
+        return []
     title, chosen = lines[0][2], []
     visible = " ".join(text for *_, text in lines[1:] if not _HEAD.match(text))
     reasoner = Reasoner(_Visible(call.grammar, call.luck, call.question).add([Passage("", title, visible)]))

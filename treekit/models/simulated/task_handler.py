@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SAYS_NOTHING', 'UNCLEAR', 'NotInSyntheticWiki', 'TaskCall', 'statements', 'explanation', 'join_answer',
-           'claim_sentence', 'answer_sentences', 'missing', 'is_unclear', 'things_described', 'resolve_names', 'asked',
+           'claim_sentence', 'answer_sentences', 'missing', 'things_described', 'resolve_names', 'asked',
            'next_question']
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #f07831c7
@@ -59,11 +59,17 @@ class TaskCall:
     "Inputs of one sample, with the parsed question and the model's state."
 
     def __init__(
-        self, grammar: QueryGrammar, luck: SeededRandom, inputs: dict, template: str = "", held_out: bool = True
+        self,
+        grammar: QueryGrammar,
+        luck: SeededRandom,
+        inputs: dict,
+        template: str = "",
+        held_out: bool = True,
+        stand_in: str = "",
     ):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.index.lang
         self.index, self.words, self.ability = grammar.index, Verbalizer(grammar, luck, held_out), luck.ability
-        self.thinks, self.sure = _thinks(template), True
+        self.thinks, self.sure, self.stand_in = _thinks(template), True, stand_in
 
     def get(self, name, default=""):
         return self.inputs.get(name, default)
@@ -83,8 +89,8 @@ class TaskCall:
         return self.read(self.question)
 
     def read(self, question: str) -> Query:
-        "Parse a question. Raises `NotInSyntheticWiki` if no template matches."
-        if (query := self.grammar.question(question)) is None:
+        "Parse a question, or the one that stands in for it. Raises `NotInSyntheticWiki` if no template matches."
+        if (query := self.grammar.question(question) or self.grammar.question(self.stand_in)) is None:
             raise NotInSyntheticWiki(question)
         return query
 
@@ -208,15 +214,6 @@ def _of_each(reasoner, query):
     refs = [v for v in reasoner.follow(query.x).values if isinstance(v, Ref) and v in reasoner.index.entities]
     each = [v for v in refs if reasoner.relation(query, v)]
     return [q for v in each if reasoner.follow(q := Of(query.relation, reasoner.words.thing(v))).missing]
-
-# %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #294fc463
-def is_unclear(
-    call: TaskCall,
-    question: str,
-) -> bool:
-    "Whether a question asks what words refer to. It has no answer in the synthetic wiki."
-    head, _, tail = UNCLEAR[call.lang].partition("{}")
-    return question.startswith(head) and question.endswith(tail)
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #ab8b4b88
 def things_described(

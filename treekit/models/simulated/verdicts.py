@@ -8,6 +8,7 @@ __all__ = ['HANDLERS', 'progress', 'is_contradicted', 'support', 'answer_probabi
 # %% ../../../nbs/11_models/2_simulated/11_verdicts.ipynb #f94bfc0c
 import re
 
+from ...language.answer_wording import outcome_by_wording, states
 from .ability import uniform
 from .corpus_index import lookup_key
 from .queries import Slot, Thing, hops, anchors, walk
@@ -109,7 +110,16 @@ def _borne_out(call, answer, grounds):
     )
 
 # %% ../../../nbs/11_models/2_simulated/11_verdicts.ipynb #1b704810
+def _judge_outcome(call: TaskCall) -> dict:  # outcome, reason
+    "Outcome of an answer, by its wording and by whether the evidence states the reference."
+    golds, found = call.texts("gold"), outcome_by_wording(call.get("answer"), call.texts("gold"))
+    stated = any(states(e, gold) for e in call.texts("evidence") for gold in golds)
+    reason = f"The evidence {'states' if stated else 'does not state'} the reference."
+    return dict(outcome=found or ("Reasoning Error" if stated else "Retrieval Error"), reason=reason)
+
+
 HANDLERS = dict(
+    judge_outcome=_judge_outcome,
     verify=_verify,
     judge_context=_judge_context,
     judge_steps=_judge_steps,

@@ -123,8 +123,8 @@ class ARISE(Readings, Scheduling):
     width: int = 5  # children of the root (App. B.1); one less at each level (code)
     iterations: int = 200  # rounds (Sec. 3.1)
     exploration: float = 1.4  # $w$ in UCT (Sec. 3.1)
-    alpha: float | None = None  # of the risk's scale; None: -1.8 (code), or that of the extractive reader (`SCALES`)
-    beta: float | None = None  # None: 1.8 (code), or that of the extractive reader
+    alpha: float = -1.8  # of the risk's scale, as the public code has it
+    beta: float = 1.8
     temperature: float = 0.7  # of all calls (Sec. 3.1)
     top_k: int = 2  # documents per retrieval (App. B.1)
     pass_n: bool = False  # also answer every surviving node, for Pass@N (Sec. 3.4)

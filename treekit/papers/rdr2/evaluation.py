@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'asked_questions', 'left_out', 'printed', 'read_as', 'affordable',
-           'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'stated_claims', 'claim_metric',
-           'scored_cells', 'paragraphed', 'articles', 'linked', 'saved_articles', 'main_run']
+           'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed', 'articles',
+           'linked', 'saved_articles', 'main_run']
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #0a441fe5
 import json
@@ -22,12 +22,11 @@ from ...experiments.resources import load
 from ...core.method import configure, requirements_of
 from .baselines import ASC
 from .method import PUBLIC_CODE, RDR2
-from ...scoring.long import claim_recall, mauve_of_texts, without_citations
+from ...scoring.long import mauve_of_texts, without_citations
 from ...scoring.passages import passage_scores
-from ...scoring.short import NotApplicable, covers
-from ...experiments.metric_judges import judge_for, unjudged
-from ...experiments.provenance import is_embedded
-from ...experiments.results import Results, Row
+from ...scoring.short import NotApplicable
+from ...experiments.metric_judges import judge_for
+from ...experiments.results import Results
 from ...experiments.run import run
 from ...language.sentences import sentences
 from ...utils.atomic_write import write_whole
@@ -151,7 +150,7 @@ def mauve_rows(
     dataset: str,
 ) -> list[dict]:  # as `Results.score`
     "MAUVE of each method's answers with the first reference answers."
-    rows, judge, why = [], judge_for("MAUVE", results.profile), unjudged("MAUVE", results.profile)
+    rows, (judge, why) = [], judge_for("MAUVE", results.profile)
     for (method, d), own in results.cells().items():
         if d != dataset:
             continue
@@ -165,7 +164,7 @@ def mauve_rows(
             reason = f"not applicable: {why}"
         else:
             questions, references = ([r.question.question for r in own], [r.question.long_answers[0] for r in own])
-            value = mauve_of_texts(questions, references, ["" if r.error else r.answer for r in own], judge.reader)
+            value = mauve_of_texts(questions, references, ["" if r.error else r.answer for r in own], judge)
         row = dict(
             method=method,
             dataset=d,
@@ -178,22 +177,6 @@ def mauve_rows(
         )
         rows.append(row | (dict(reason=reason) if reason else {}))
     return rows
-
-# %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #b7ff0bd6
-def stated_claims(row: Row) -> float:  # 0 to 1
-    "Share of a question's claims that its answer states word for word."
-    return claim_recall(row.answer, row.question.claims, partial(covers, whole_words=True))
-
-
-def claim_metric(
-    results: Results,
-    dataset: str,
-):  # as `Results.score` takes it
-    """Metric of claim recall: by the profile's model of entailment; or by `stated_claims` if the simulated model answers questions of the
-    synthetic wiki, whose sentences it repeats or leaves out, so that both are equal."""
-    asked = {facts.questions for (_, d), facts in results.facts.items() if d == dataset}
-    simulated = is_embedded(results.model) and results.model.startswith("simulated")
-    return stated_claims if simulated and asked == {"synthetic wiki"} else "Cla"
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #879cb69e
 def scored_cells(
@@ -209,8 +192,6 @@ def scored_cells(
                 rows += mauve_rows(answers, d)
             elif metric in PASSAGES:
                 rows += results.score(PASSAGES[metric], datasets=(d,), name=metric)
-            elif metric == "Cla":
-                rows += answers.score(claim_metric(results, d), datasets=(d,), name=metric)
             else:
                 rows += answers.score(_KIT.get((d, metric), metric), datasets=(d,), name=metric)
     return rows

@@ -39,7 +39,6 @@ from ...core.fingerprints import method_fingerprint
 from ...core.prompts import Request
 from ...core.method import Context, gather_or_cancel
 from .training_data import Pair, collected, followed, path_measures, parted, summary, well_formed
-from ...models.extractive.client import ExtractiveClient
 from ...models.simulated.ability import PERFECT
 from ...models.simulated.client import SimulatedClient
 from ...baselines.subquestions import NAVIGATE, checked
@@ -382,8 +381,8 @@ def _made_by():
 
 
 def _follower(seed: int = 0):
-    "Model that answers along the paths: the simulated model without mistakes; the extractive reader for other questions."
-    return SimulatedClient(PERFECT, seed, otherwise=ExtractiveClient(), held_out=False)
+    "Model that answers along the paths: the simulated model without mistakes."
+    return SimulatedClient(PERFECT, seed, held_out=False)
 
 
 @lru_cache(2)
