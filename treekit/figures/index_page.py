@@ -279,7 +279,7 @@ def _paper_row(paper, folder, artefacts):
     name = md(paper_names().get(paper, paper))
     return (
         f"[{name}]({paper}/README.md)",
-        md(known.tree if known else ""),
+        md(known.cited("annote") if known else ""),
         len(artefacts),
         counts_text(counts),
         ", ".join(links),
