@@ -65,7 +65,7 @@ def test_an_empty_cell_has_its_reason():
         "TreeRare (DT) on KoMultiHop-200, NaverCue-1000" in said and "SEARCH-R, prompted" in said and "parser" in said
     )
     assert "RDR²" not in said and "RDR²" in empty_cells(every, ["musique"], replace(P, data="real"))
-    assert "every row on ELI5, since only the word overlap" in said
+    assert "every row on ELI5, since no model judges Cla" in said
 
 
 @pytest.mark.slow

@@ -163,13 +163,13 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
     for more, told in [
         (["--engine", "ray"], "pip install 'treekit-rag[ray]'"),
         (["--set", "judge=spam"], "span"),
-        (["--set", "model="], "needs a model"),
         (["--set", "words=9"], "no setting of JudgeJob named 'words'"),
     ]:
         code, said = treekit_(*words, *more)
         assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said
     assert "no job named 'judg'; did you mean 'judge'" in treekit_("bulk", "judg", pairs)[1]
     assert "--out DIR" in treekit_("bulk", "judge", pairs)[1]
+    assert "needs a model" in treekit_("bulk", "judge", pairs, "--out", tmp_path / "no")[1]
     assert treekit_("bulk", "import", tmp_path)[1] == f"treekit: {tmp_path.name!r} is not the folder of a bulk job\n"
 
 

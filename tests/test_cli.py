@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from treekit.experiments.resources import load
 from treekit.cli.main import main
 from treekit.artefacts.reproduce import Task, result_folder
 from commands import inside, shell, start
@@ -244,22 +245,14 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
 
 
 def test_ask_prints_answer_and_tree(clone, tmp_path):
-    corpus = tmp_path / "passages.jsonl"
-    corpus.write_text(
-        "".join(
-            json.dumps(dict(title=t, text=x)) + "\n"
-            for t, x in (
-                ("Velmora", "Velmora is a film directed by Lio Vant."),
-                ("Lio Vant", "Lio Vant was born in Aldermoor."),
-            )
-        )
-    )
-    words = ("ask", "Who directed Velmora?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
+    corpus, question = tmp_path / "passages.jsonl", load("musique", n=1)[0]
+    corpus.write_text("".join(json.dumps(dict(title=p.title, text=p.text)) + "\n" for p in question.paragraphs))
+    words = ("ask", question.question, "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s")
     code, out, err = inside(*words, cwd=clone)
-    assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
+    assert code == 0 and "answer: " in out and f"{len(question.paragraphs)} passages" in out, err
     code, out, err = inside(*words, "--set", "top_k=1", "--json", cwd=clone)
     record = json.loads(out)
-    assert code == 0 and "Lio Vant" in record["answer"] and len(record["trace"]["nodes"][0]["data"]["hits"]) == 1
+    assert code == 0 and record["answer"] and len(record["trace"]["nodes"][0]["data"]["hits"]) == 1
 
 
 def test_a_model_cannot_paint_the_terminal(clone, tmp_path):

@@ -25,6 +25,7 @@ PAPERS = {
     "searchr": ("musique", {}),
     "rdr2": ("asqa", {}),
 }
+SAID = "FINAL: nobody in Lenui"  # an article of the wiki: a reply is taken as a question, too
 PARSES = []  # texts that reached the hook of `Parses`
 
 
@@ -37,13 +38,13 @@ class OtherSamples(Intervention):
 @dataclass(frozen=True)
 class Given(Intervention):
     async def request(self, call):
-        return call.given("FINAL: nobody") if call.continuation is None else call
+        return call.given(SAID) if call.continuation is None else call
 
 
 @dataclass(frozen=True)
 class Said(Intervention):
     def reply(self, call, completion):
-        return replace(completion, text="FINAL: nobody")
+        return replace(completion, text=SAID)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def test_each_hook_works(asked):
     assert not calls(given) & own and "nobody" in written(given), "no key: it is never stored"
     before = opened.store.calls(own)
     assert "nobody" in written(said) and opened.store.calls(own) == before, "the store has what the model said"
-    assert all(c.text != "FINAL: nobody" for c in opened.store.calls(calls(said)).values())
+    assert paper == "toq" or all(c.text != SAID for c in opened.store.calls(calls(said)).values())
     found = answered(FindsNothing()).rows[0].trace
     assert len(found.retrieved) < len(opened.rows[0].trace.retrieved)
     assert paper == "searchr" or not found.retrieved, "SEARCH-R's informativeness is no search"

@@ -38,7 +38,6 @@ from treekit.training.path_tagging import (
     SHOWN_WORDS,
     disguise,
 )
-from treekit.models.simulated.client import SimulatedClient
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
@@ -55,7 +54,7 @@ PATH = ("Where did Ada Roth die?", "What is the population of this place?")
 
 
 class Scripted:
-    "Replies to the generator's prompt as they are given; the simulated model for all else. It counts its calls."
+    "Replies to the generator's prompt as they are given; and answers what SHELF says. It counts its calls."
 
     endpoint = "script"
 
@@ -65,7 +64,10 @@ class Scripted:
     async def complete(self, request):
         self.calls += 1
         if request.prompt.task != "generate_paths":
-            return await SimulatedClient().complete(request)
+            asked = request.inputs.get("question", "")
+            told = dict(answer="41,200" if "population" in asked else "Tarn", explanation="")
+            value = asked.replace("this place", "Tarn") if request.prompt.task == "reformulate" else told
+            return [Completion(request.prompt.format.render(value))]
         if isinstance(said := self.replies.pop(0), Exception):
             raise said
         return [Completion(said)]
@@ -227,7 +229,7 @@ def test_it_takes_questions_apart(chain):
     request = NAVIGATE(question=question)
     text = asyncio.run(chat.complete(request))[0].text
     assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
-    trained = Context(SimulatedClient(), SHELF, navigator=chat)
+    trained = Context(Scripted(), SHELF, navigator=chat)
     said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
     assert [n.kind for n in said.trace.nodes][:2] == [
         "question",

@@ -49,7 +49,7 @@ def last_question(
         return text.strip()
     ends = [0, *sentence_ends(lines[-1])]
     sentences = [lines[-1][a:b].strip() for a, b in zip(ends, ends[1:])] or lines
-    return sentences[-1]
+    return re.sub(_MARK, "", sentences[-1], flags=re.I)
 
 
 def shown_documents(

@@ -154,7 +154,7 @@ def _findings(folder, found, models):
     )
     retrieval = (
         "**Retrieval on real questions, without a model.** Recall beside published recalls ([all numbers](real/retrieval.md)), and the "
-        "F1 of the text that ARISE's Vanilla retrieves ([with its printed cells](real/vanilla.md))."
+        "F1 of the retrieved text ([beside printed cells](real/vanilla.md))."
     )
     shown = [
         ("real", "methods", _small_model),
@@ -279,7 +279,7 @@ def _paper_row(paper, folder, artefacts):
     name = md(paper_names().get(paper, paper))
     return (
         f"[{name}]({paper}/README.md)",
-        md(known.tree if known else ""),
+        md(known.cited("annote") if known else ""),
         len(artefacts),
         counts_text(counts),
         ", ".join(links),

@@ -19,13 +19,14 @@ from . import agents, answers, asking, graphs, routing, verdicts
 from .ability import Ability, SeededRandom, uniform
 from .output_noise import break_format, logprobs
 from .grammar import grammar
-from .task_handler import NotInSyntheticWiki, TaskCall
+from .task_handler import SAYS_NOTHING, NotInSyntheticWiki, TaskCall
 
 # %% ../../../nbs/11_models/2_simulated/16_client.ipynb #340d3250
 HANDLERS = (
     answers.HANDLERS | asking.HANDLERS | verdicts.HANDLERS | routing.HANDLERS | agents.HANDLERS | graphs.HANDLERS
 )  # task -> function of a call
 _HANGUL = re.compile("[가-힣]")
+_NO_WORD = re.compile(r"[\W_]+")
 
 
 @lru_cache
@@ -35,6 +36,17 @@ def _any_question(seed, articles, lang):
 
 
 _READS = "--profile smollm2 reads real text"
+
+
+def _names_an_article(call):
+    "Whether a text that can't be parsed names an article of the wiki: a step of a method, in words that no template has."
+    said = " ".join(x for v in call.inputs.values() for x in ([v] if isinstance(v, str) else v) if isinstance(x, str))
+    words = _words(said.casefold())
+    return any(_words(title) in words for title in call.index.titled)
+
+
+def _words(text):
+    return f" {_NO_WORD.sub(' ', text).strip()} "
 
 # %% ../../../nbs/11_models/2_simulated/16_client.ipynb #93c6d3ec
 class SimulatedClient:
@@ -76,7 +88,11 @@ class SimulatedClient:
         try:
             replies = [self._reply(request, call) for call in self.calls(request)]
         except NotInSyntheticWiki:
-            raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}") from None
+            call = self.call(request)
+            if not _names_an_article(call):
+                raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}") from None
+            said = SAYS_NOTHING[call.lang] if "documents" in request.inputs else call.question
+            replies = [(said, "stop", None)] * request.n
         seconds, size = time.perf_counter() - start, count_tokens(request.text)
         return [
             Completion(
