@@ -25,7 +25,7 @@ PAPERS = {
     "searchr": ("musique", {}),
     "rdr2": ("asqa", {}),
 }
-SAID = "FINAL: nobody in Lenui"  # an article of the wiki: a reply is taken as a question, too
+SAID = "FINAL: nobody in Taphora"  # an article of the wiki: a reply is taken as a question, too
 PARSES = []  # texts that reached the hook of `Parses`
 
 

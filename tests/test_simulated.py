@@ -171,6 +171,6 @@ def test_the_tables_of_tasks_are_functions_of_a_call():
 def test_a_step_in_words_of_no_template_gets_a_reply_if_it_names_an_article():
     from treekit.baselines.prompting import BY_KIND
 
-    asked = BY_KIND[False, "answer", "multi-hop"](question="Lenui >> founder", documents=[])
+    asked = BY_KIND[False, "answer", "multi-hop"](question="Taphora >> founder", documents=[])
     [reply] = asyncio.run(SimulatedClient().complete(asked))
     assert reply.text == "The documents don't say."

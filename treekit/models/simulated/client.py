@@ -17,7 +17,7 @@ from ...synthetic.generate import SyntheticWiki
 from ...core.prompts import Completion, Request, count_tokens
 from . import agents, answers, asking, graphs, routing, verdicts
 from .ability import Ability, SeededRandom, uniform
-from .output_noise import break_format, logprobs
+from .output_noise import TALK, break_format, logprobs
 from .grammar import grammar
 from .task_handler import SAYS_NOTHING, NotInSyntheticWiki, TaskCall
 
@@ -38,11 +38,11 @@ def _any_question(seed, articles, lang):
 _READS = "--profile smollm2 reads real text"
 
 
-def _names_an_article(call):
-    "Whether a text that can't be parsed names an article of the wiki: a step of a method, in words that no template has."
+def _of_the_wiki(call):
+    "Whether a text that can't be parsed is a step of a method: it names an article of the wiki, or is a reply of this model."
     said = " ".join(x for v in call.inputs.values() for x in ([v] if isinstance(v, str) else v) if isinstance(x, str))
-    words = _words(said.casefold())
-    return any(_words(title) in words for title in call.index.titled)
+    words, names = _words(said.casefold()), (n for n in call.index.named if len(n) > 6)
+    return any(text in said for text in (SAYS_NOTHING[call.lang], *TALK)) or any(_words(n) in words for n in names)
 
 
 def _words(text):
@@ -89,7 +89,7 @@ class SimulatedClient:
             replies = [self._reply(request, call) for call in self.calls(request)]
         except NotInSyntheticWiki:
             call = self.call(request)
-            if not _names_an_article(call):
+            if not _of_the_wiki(call):
                 raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}") from None
             said = SAYS_NOTHING[call.lang] if "documents" in request.inputs else call.question
             replies = [(said, "stop", None)] * request.n
