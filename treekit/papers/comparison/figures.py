@@ -240,7 +240,7 @@ def beside_plot(
         **shape, sharey=True, figsize=(width, height * (1 + stacked)), layout="constrained"
     )
     for y, line in enumerate(lines):
-        colour = _front_colour(line["method"], own)
+        colour = _front_colour(line["method"], own) if line["method"] in own else "#a0a0a0"
         quality.plot([100 * line["low"], 100 * line["high"]], [y, y], "-", color=colour, lw=1.4, marker="")
         quality.plot(100 * line["value"], y, "D", color=colour, mec="black", mew=0.4, ms=4.5)
         tokens.plot(line["tokens"], y, "D", color=colour, mec="black", mew=0.4, ms=4.5)
