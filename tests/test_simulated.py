@@ -113,8 +113,6 @@ def test_the_same_words_in_another_process():
 @pytest.mark.parametrize(
     "request_, said",
     [
-        (ANSWER(question="Who directed The Lamp?", documents=()), "knows the synthetic wiki alone"),
-        (ANSWER(question="누가 〈기생충〉을 감독했나요?", documents=()), "knows the synthetic wiki alone"),
         (Request([dict(role="user", content="Who directed The Lamp?")]), "not bare messages"),
         (Prompt("mine.rank", "rank", "$question", FINAL)(question="Who?"), "no handler for the task of 'mine.rank'"),
     ],
@@ -168,9 +166,10 @@ def test_the_tables_of_tasks_are_functions_of_a_call():
     assert len(HANDLERS) > 40 and all(callable(f) for f in HANDLERS.values())
 
 
-def test_a_step_in_words_of_no_template_gets_a_reply_if_it_names_an_article():
-    from treekit.baselines.prompting import BY_KIND
-
-    asked = BY_KIND[False, "answer", "multi-hop"](question="Taphora >> founder", documents=[])
-    [reply] = asyncio.run(SimulatedClient().complete(asked))
+def test_a_question_of_another_source_is_refused_and_a_step_in_other_words_gets_a_reply():
+    model = SimulatedClient()
+    for question in ("Who directed The Lamp?", "누가 〈기생충〉을 감독했나요?"):
+        assert model.refuses(question).endswith("--profile smollm2 reads real text")
+    assert not model.refuses("Who wrote the novel Taphora?") and not SimulatedClient(any_text=True).refuses("Who?")
+    [reply] = asyncio.run(model.complete(ANSWER(question="Which is earlier, 1946 or 1951?", documents=[])))
     assert reply.text == "The documents don't say."

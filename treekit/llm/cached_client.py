@@ -211,6 +211,10 @@ class CachedClient:
             view.replied = Counter()  # name of a model, as its replies give it -> replies to this question
         return view
 
+    def refuses(self, question: str) -> str:
+        "Reason of the model not to answer a question; empty: none."
+        return getattr(self.chat, "refuses", lambda question: "")(question)
+
     async def complete(self, request: Request) -> list[Completion]:
         "The request's samples, stored or new."
         return [completion for _, completion, _ in await self.complete_keyed(request)]

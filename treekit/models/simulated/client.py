@@ -17,7 +17,7 @@ from ...synthetic.generate import SyntheticWiki
 from ...core.prompts import Completion, Request, count_tokens
 from . import agents, answers, asking, graphs, routing, verdicts
 from .ability import Ability, SeededRandom, uniform
-from .output_noise import TALK, break_format, logprobs
+from .output_noise import break_format, logprobs
 from .grammar import grammar
 from .task_handler import SAYS_NOTHING, NotInSyntheticWiki, TaskCall
 
@@ -26,7 +26,6 @@ HANDLERS = (
     answers.HANDLERS | asking.HANDLERS | verdicts.HANDLERS | routing.HANDLERS | agents.HANDLERS | graphs.HANDLERS
 )  # task -> function of a call
 _HANGUL = re.compile("[가-힣]")
-_NO_WORD = re.compile(r"[\W_]+")
 
 
 @lru_cache
@@ -36,17 +35,7 @@ def _any_question(seed, articles, lang):
 
 
 _READS = "--profile smollm2 reads real text"
-
-
-def _of_the_wiki(call):
-    "Whether a text that can't be parsed is a step of a method: it names an article of the wiki, or is a reply of this model."
-    said = " ".join(x for v in call.inputs.values() for x in ([v] if isinstance(v, str) else v) if isinstance(x, str))
-    words, names = _words(said.casefold()), (n for n in call.index.named if len(n) > 6)
-    return any(text in said for text in (SAYS_NOTHING[call.lang], *TALK)) or any(_words(n) in words for n in names)
-
-
-def _words(text):
-    return f" {_NO_WORD.sub(' ', text).strip()} "
+_ALONE = f"the simulated model knows the synthetic wiki alone: {_READS}"
 
 # %% ../../../nbs/11_models/2_simulated/16_client.ipynb #93c6d3ec
 class SimulatedClient:
@@ -77,7 +66,7 @@ class SimulatedClient:
         self,
         request: Request,  # made by a `Prompt`
     ) -> list[Completion]:  # `request.n` of them
-        "Replies in the prompt's format. Raises a `UsageError` for a request outside the synthetic wiki."
+        "Replies in the prompt's format. To what no template of the wiki has, it says that the documents don't say, or hands the question back."
         start = time.perf_counter()
         if request.prompt is None:
             raise UsageError(
@@ -88,9 +77,7 @@ class SimulatedClient:
         try:
             replies = [self._reply(request, call) for call in self.calls(request)]
         except NotInSyntheticWiki:
-            call = self.call(request)
-            if not _of_the_wiki(call):
-                raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}") from None
+            call = self.call(request)  # a step of a method, in words that no template has
             said = SAYS_NOTHING[call.lang] if "documents" in request.inputs else call.question
             replies = [(said, "stop", None)] * request.n
         seconds, size = time.perf_counter() - start, count_tokens(request.text)
@@ -107,6 +94,14 @@ class SimulatedClient:
             )
             for i, (text, finish, sure) in enumerate(replies)
         ]
+
+    def refuses(
+        self,
+        question: str,  # that a method is to answer
+    ) -> str:  # empty: none
+        "Reason not to answer a question: it is of another source than the synthetic wiki."
+        known = grammar(self.seed, self.articles, "ko" if _HANGUL.search(question) else "en").question(question)
+        return "" if known or self.any_text else _ALONE
 
     def _stand_in(self, lang):
         return _any_question(self.seed, self.articles, lang) if self.any_text else ""
@@ -150,7 +145,7 @@ class SimulatedClient:
         known = grammar(self.seed, self.articles, lang).question
         query = known(continuation) or known(self._stand_in(lang))
         if query is None or request.prompt is None:
-            raise UsageError(f"the simulated model knows the synthetic wiki alone: {_READS}")
+            raise UsageError(_ALONE)
         call = self.call(request)
         call.inputs = call.inputs | dict(question=continuation)
         reasoner = call.reasoner(*(call.texts(name) for name in request.inputs), about=continuation, recalls=False)
