@@ -9,6 +9,7 @@ from treekit.papers.plugin import broken_references, get_paper
 from treekit.papers.registry import method
 from treekit.retrieval.bm25 import BM25
 
+
 def test_the_descriptor():
     paper = get_paper("mypaper")
     assert broken_references(paper) == []
