@@ -380,19 +380,25 @@ def test_questions_that_no_answer_can_be_scored_of(put, capsys):
 # -- check
 
 
-def test_nothing_found_is_no_success(put, treekit_):
-    code, said = treekit_("corpus", "check", put.folder)
-    assert code == 1 and "nothing was found" in said
+def test_nothing_found_is_no_success(put):
+    from treekit.corpora.checking import check_place
+
+    def checked():
+        report = check_place(put.folder)
+        return report.found, report.text()
+
+    found, said = checked()
+    assert not found and "nothing was found" in said
     put("notes.pdf", "x"), put("._mine.dev.jsonl", "\0"), put(".DS_Store", "\0")
-    code, said = treekit_("corpus", "check", put.folder)
-    assert code == 1 and "notes.pdf" in said and "hidden" in said
+    found, said = checked()
+    assert not found and "notes.pdf" in said and "hidden" in said
     put("mine.dev.jsonl", QUESTION | dict(supporting=["a"]))
     corpus = put("mine_corpus.jsonl", PASSAGES[1])
-    code, said = treekit_("corpus", "check", put.folder)
-    assert code == 1 and "mine: 0 of 1 supporting passages" in said
+    found, said = checked()
+    assert not found and "mine: 0 of 1 supporting passages" in said
     corpus.write_text("\n".join(LINES))
-    code, said = treekit_("corpus", "check", put.folder)
-    assert code == 0 and "mine: 1 of 1 supporting passages" in said
+    found, said = checked()
+    assert found and "mine: 1 of 1 supporting passages" in said
     assert Files(put.folder).datasets() == ["mine"]
 
 

@@ -12,6 +12,7 @@ from treekit.cli.main import main
 from treekit.config import UsageError
 from treekit.core.prompts import Prompt
 from treekit.core.types import Question, Step
+from treekit.experiments.resources import load_corpus
 from treekit.experiments.prompts import known_prompts
 from treekit.papers.plugin import resolve
 from treekit.papers.registry import find, method, method_names, registered
@@ -116,20 +117,30 @@ print(before == answer(), before)"""
 
 def ask(tmp_path, monkeypatch, *words):
     corpus = tmp_path / "corpus.jsonl"
-    passages = {"Velmora": "Velmora is a film by Lio Vant.", "Lio Vant": "Lio Vant was born in Tarn."}
-    rows = [dict(id=f"p{i}", title=title, text=text) for i, (title, text) in enumerate(passages.items())]
-    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    about = [
+        p for p in load_corpus("hotpotqa") if p.title.startswith("Taphora")
+    ]  # the simulated model knows the wiki alone
+    corpus.write_text("".join(json.dumps(dict(id=p.id, title=p.title, text=p.text)) + "\n" for p in about))
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    asked = ["ask", "Who directed Velmora?", "--passages", str(corpus), "--set", "retriever=bm25s", "--json", *words]
+    asked = [
+        "ask",
+        "Who wrote the novel Taphora?",
+        "--passages",
+        str(corpus),
+        "--set",
+        "retriever=bm25s",
+        "--json",
+        *words,
+    ]
     result = CliRunner().invoke(main, asked)
     return json.loads(result.stdout) if result.exit_code == 0 else result.stderr
 
 
 def test_ask_takes_any_of_them_and_their_fields(tmp_path, monkeypatch):
     got = ask(tmp_path, monkeypatch, "--method", "sc", "--set", "samples=3", "--set", "temperature=1")
-    assert got["calls"] == 3 and "Lio Vant" in got["answer"]
+    assert got["calls"] == 3 and "Talapoulos" in got["answer"]
     assert [n["kind"] for n in got["trace"]["nodes"]] == ["answer", "path", "path", "path"]
     got = ask(tmp_path, monkeypatch, "--method", "COT (few-shot)")
-    assert got["calls"] == 1 and "Lio Vant" in got["answer"]
+    assert got["calls"] == 1 and "Talapoulos" in got["answer"]
     assert "samples should be a whole number" in ask(tmp_path, monkeypatch, "--method", "sc", "--set", "samples=many")
     assert "setting of method cot" in ask(tmp_path, monkeypatch, "--method", "cot", "--set", "samples=3")
