@@ -11,6 +11,8 @@ __all__ = ['NO_ANSWER', 'ANNOTATION_FIELDS', 'by_rule', 'evidence_of', 'Judge', 
 import csv, io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
+
 from ..config import Profile, UsageError, nearest
 from ..utils.sanitize import cell_text, cell_value
 from ..core.types import Question
@@ -60,6 +62,8 @@ def _paragraph(node):
 @dataclass(frozen=True)
 class Judge:
     "Method that classifies an answer into one of the five outcomes (TreeRare, App. F)."
+
+    judges: ClassVar[bool] = True  # an answer, so that the question may be of any source
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "Judge a question made by `judged_outcomes`. The predicted answer is the outcome; empty if the reply names none."

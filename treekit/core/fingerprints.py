@@ -214,6 +214,7 @@ def method_fingerprint(
     try:
         named = [name for name in dir(type(method)) if name[0] != "_" or name == "__call__"]
         source = [inspect.getsource(f) for name in named if inspect.isfunction(f := getattr(type(method), name))]
+        source = source or uuid.uuid4().hex
     except (OSError, TypeError):
         source = uuid.uuid4().hex
     return fingerprint(source, code_fingerprint(*modules))
