@@ -25,7 +25,7 @@ PAPERS = {
     "searchr": ("musique", {}),
     "rdr2": ("asqa", {}),
 }
-SAID = "FINAL: nobody in Taphora"  # an article of the wiki: a reply is taken as a question, too
+SAID = "1. FINAL: nobody in Taphora"  # an article of the wiki: a reply is taken as a question, too
 PARSES = []  # texts that reached the hook of `Parses`
 
 
@@ -100,7 +100,7 @@ def test_each_hook_works(asked):
     assert not calls(given) & own and "nobody" in written(given), "no key: it is never stored"
     before = opened.store.calls(own)
     assert "nobody" in written(said) and opened.store.calls(own) == before, "the store has what the model said"
-    assert paper == "toq" or all(c.text != SAID for c in opened.store.calls(calls(said)).values())
+    assert all(c.text != SAID for c in opened.store.calls(calls(said)).values())
     found = answered(FindsNothing()).rows[0].trace
     assert len(found.retrieved) < len(opened.rows[0].trace.retrieved)
     assert paper == "searchr" or not found.retrieved, "SEARCH-R's informativeness is no search"

@@ -511,7 +511,7 @@ class Method(Protocol):
 # %% ../../nbs/03_core/06_method.ipynb #5e1a7b01
 @dataclass(frozen=True)
 class Intervened:
-    "A method with an intervention: a row of its own, with the method's hyper-parameters as attributes."
+    "A method with an intervention, as a separate row; it has the method's hyper-parameters as attributes."
 
     of: Any  # the method
     by: Intervention

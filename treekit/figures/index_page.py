@@ -124,14 +124,9 @@ def _claims_table(folder, found):
     return f"{text}\n\n{md_table(('paper', *columns), lines)}"
 
 
-def _picture(paper, name):
-    return f'<img src="{paper}/{name}.png" width="640" alt="{ht(title_of(paper, name))}">'
-
-
 def _small_model(folder):
     "What a paper's method adds to its best baseline, with a small language model."
-    said = []
-    by_paper = {}
+    said, by_paper = [], {}
     for row in read_rows(folder / "real" / "methods.csv"):
         by_paper.setdefault(row["paper"], []).append(row)
     for paper, rows in by_paper.items():
@@ -145,6 +140,13 @@ def _small_model(folder):
     )
 
 
+def _pictured(folder, paper, name, text):
+    "A paragraph with its picture; empty without the table or the picture."
+    if not all((folder / paper / f"{name}{ending}").exists() for ending in (".csv", ".png")):
+        return ""
+    return f'{text}\n\n<img src="{paper}/{name}.png" width="640" alt="{ht(title_of(paper, name))}">'
+
+
 def _findings(folder, found, models):
     "Paragraphs with their pictures, of what is there."
     front = (
@@ -156,27 +158,27 @@ def _findings(folder, found, models):
         "**Retrieval on real questions, without a model.** Recall beside published recalls ([all numbers](real/retrieval.md)), and the "
         "F1 of the retrieved text ([beside printed cells](real/vanilla.md))."
     )
-    shown = [
-        ("real", "methods", _small_model),
-        *([("across", "figure1", lambda folder: front)] if models != ["simulated"] else []),
-        ("real", "retrieval", lambda folder: retrieval),
-    ]
-    made = [_claims_table(folder, found)]
-    for paper, name, text in shown:
-        if all((folder / paper / f"{name}{ending}").exists() for ending in (".csv", ".png")):
-            made.append(f"{text(folder)}\n\n{_picture(paper, name)}")
-    if (errata := folder / "across" / "errata.csv").exists():
-        made.append(
-            f"**Errata.** [{len(read_rows(errata))} printed numbers or statements](across/errata.md) of the papers contradict "
-            "others in the same paper."
-        )
-    return list(filter(None, made))
+    errata = read_rows(folder / "across" / "errata.csv")
+    made = (
+        _claims_table(folder, found),
+        _pictured(folder, "real", "methods", _small_model(folder)),
+        "" if models == ["simulated"] else _pictured(folder, "across", "figure1", front),
+        _pictured(folder, "real", "retrieval", retrieval),
+        errata
+        and f"**Errata.** [{len(errata)} printed numbers or statements](across/errata.md) of the papers contradict others in the "
+        "same paper.",
+    )
+    return filter(None, made)
 
 # %% ../../nbs/16_figures/18_index_page.ipynb #idx00002
-def _full_run(paper, folder):
-    "Link to the page on what a full run of a paper takes; empty if there is none."
-    page = f"../../../nbs/docs/howto/full_run_{paper}.md"  # from figures/<profile>/<paper>
-    return f"[what a full run takes]({page})" if (folder / paper / page).is_file() else ""
+def _pages(paper, folder):  # label -> address from the paper's folder
+    "Pages about a paper that are there."
+    pages = {
+        "report": "report.md",
+        "errata": "inconsistencies.md",
+        "full run": f"../../../nbs/docs/howto/full_run_{paper}.md",
+    }
+    return {label: page for label, page in pages.items() if (folder / paper / page).is_file()}
 
 
 def _cells(counts):
@@ -218,7 +220,7 @@ def _line(paper, artefact, parts, claims, models):
     )
 
 
-def _paper_lines(paper, folder, artefacts):
+def _paper_lines(paper, folder, artefacts, counts):
     "What a paper is, what ran, what its claims and cells came to, and where to read on."
     known, lines = discover().get(paper), []
     if known and (title := known.cited("title")):
@@ -231,23 +233,21 @@ def _paper_lines(paper, folder, artefacts):
             f"{sum(total.values())} claims: {told}. [All of them](claims.md); below, one about several artefacts "
             "is counted at each."
         )
-    counts = [count_verdicts(table) for table in _tables(artefacts)]
-    if cells := counts_text(sum(map(Counter, counts), Counter())):
+    if cells := counts_text(counts):
         lines.append(f"Cells of its tables: {cells}.")
-    pages = []
-    if (folder / paper / "report.md").exists():
-        tex = " ([LaTeX](report.tex))" if (folder / paper / "report.tex").exists() else ""
-        pages.append(f"[reproducibility report](report.md){tex} with deviations")
-    if (folder / paper / "inconsistencies.md").exists():
-        pages.append("[errata, and differences from the public code](inconsistencies.md)")
-    if more := _full_run(paper, folder):
-        pages.append(more)
+    tex = " ([LaTeX](report.tex))" if (folder / paper / "report.tex").exists() else ""
+    shown = {
+        "report": f"[reproducibility report]({{}}){tex} with deviations",
+        "errata": "[errata, and differences from the public code]({})",
+        "full run": "[what a full run takes]({})",
+    }
+    pages = [shown[label].format(page) for label, page in _pages(paper, folder).items()]
     if pages:
         lines.append(f"Read on: {'; '.join(pages)}.")
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _paper_page(paper, folder, artefacts, models):
+def _paper_page(paper, folder, artefacts, counts, models):
     "A paper's lines, and its artefacts."
     claims = claims_by_artefact(folder / paper / "claims.csv")
     rows = [_line(paper, artefact, parts, claims, models) for artefact, parts in artefacts.items()]
@@ -262,28 +262,21 @@ def _paper_page(paper, folder, artefacts, models):
         "figure. [Metrics](../../../nbs/docs/reference/metrics.md)."
     )
     name = md(paper_names().get(paper, paper))
-    parts = (f"# {name}: results of profile {md(folder.name)}", _paper_lines(paper, folder, artefacts), legend, table)
+    parts = (
+        f"# {name}: results of profile {md(folder.name)}",
+        _paper_lines(paper, folder, artefacts, counts),
+        legend,
+        table,
+    )
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _paper_row(paper, folder, artefacts):
+def _paper_row(paper, folder, artefacts, counts):
     "Row of a paper on the first page."
-    known = discover().get(paper)
-    counts = sum((Counter(count_verdicts(table)) for table in _tables(artefacts)), Counter())
-    pages = {
-        "report.md": "report",
-        "inconsistencies.md": "errata",
-        f"../../../nbs/docs/howto/full_run_{paper}.md": "full run",
-    }
-    links = [f"[{label}]({paper}/{page})" for page, label in pages.items() if (folder / paper / page).is_file()]
-    name = md(paper_names().get(paper, paper))
-    return (
-        f"[{name}]({paper}/README.md)",
-        md(known.cited("annote") if known else ""),
-        len(artefacts),
-        counts_text(counts),
-        ", ".join(links),
-    )
+    known, name = discover().get(paper), md(paper_names().get(paper, paper))
+    links = [f"[{label}]({paper}/{page})" for label, page in _pages(paper, folder).items()]
+    tree = md(known.cited("annote") if known else "")
+    return f"[{name}]({paper}/README.md)", tree, len(artefacts), counts_text(counts), ", ".join(links)
 
 # %% ../../nbs/16_figures/18_index_page.ipynb #821a22e1
 def index_page(
@@ -293,9 +286,11 @@ def index_page(
     folder = Path(folder)
     found = _artefacts(folder)
     models = _models(found)
+    rows = []
     for paper, artefacts in found.items():
-        write_whole(folder / paper / "README.md", _paper_page(paper, folder, artefacts, models))
-    rows = [_paper_row(paper, folder, artefacts) for paper, artefacts in found.items()]
+        counts = sum((Counter(count_verdicts(table)) for table in _tables(artefacts)), Counter())
+        write_whole(folder / paper / "README.md", _paper_page(paper, folder, artefacts, counts, models))
+        rows.append(_paper_row(paper, folder, artefacts, counts))
     parts = [
         f"# Results of profile {md(folder.name)}",
         _opening(found),

@@ -50,7 +50,7 @@ class SimulatedClient:
         seed: int = 0,  # of the synthetic wiki
         articles: int = 400,  # size of the synthetic wiki
         held_out: bool = True,  # whether it writes with held-out templates; it parses them in any case
-        any_text: bool = False,  # whether a question of the wiki stands in for any other: to count and to mock calls
+        any_text: bool = False,  # whether any other text is read as a question of the wiki: to count and to mock calls
     ):
         self.ability = ability
         self.seed, self.articles, self.held_out, self.any_text = seed, articles, held_out, any_text
@@ -100,11 +100,14 @@ class SimulatedClient:
         question: str,  # that a method is to answer
     ) -> str:  # empty: none
         "Reason not to answer a question: it is of another source than the synthetic wiki."
-        known = grammar(self.seed, self.articles, "ko" if _HANGUL.search(question) else "en").question(question)
-        return "" if known or self.any_text else _ALONE
+        return "" if self.any_text or self._grammar(question).question(question) else _ALONE
 
-    def _stand_in(self, lang):
-        return _any_question(self.seed, self.articles, lang) if self.any_text else ""
+    def _grammar(self, text):
+        "Parser of the language of a text."
+        return grammar(self.seed, self.articles, "ko" if _HANGUL.search(text) else "en")
+
+    def _stand_in(self, parser):
+        return _any_question(self.seed, self.articles, parser.index.lang) if self.any_text else ""
 
     def calls(self, request: Request) -> Iterator[TaskCall]:
         "The samples of a request."
@@ -113,12 +116,10 @@ class SimulatedClient:
         def text(v):
             return v if isinstance(v, str) else " ".join(x if isinstance(x, str) else x.text for x in v)
 
-        said = " ".join(map(text, request.inputs.values()))
-        lang = "ko" if _HANGUL.search(said) else "en"
-        parser, template = grammar(self.seed, self.articles, lang), prompt.template + prompt.system
+        parser, template = self._grammar(" ".join(map(text, request.inputs.values()))), prompt.template + prompt.system
         for number in range(request.sample, request.sample + request.n):
             luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
-            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._stand_in(lang))
+            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._stand_in(parser))
 
     def call(self, request: Request) -> TaskCall:
         "The first sample of a request."
@@ -141,9 +142,8 @@ class SimulatedClient:
         continuation: str,
     ) -> list[float]:  # log-probability of each word of the continuation
         "Likelihood of a question given results: the higher, the more of its steps they answer (ARISE, Sec. 2.3)."
-        lang = "ko" if _HANGUL.search(continuation) else "en"
-        known = grammar(self.seed, self.articles, lang).question
-        query = known(continuation) or known(self._stand_in(lang))
+        parser = self._grammar(continuation)
+        query = parser.question(continuation) or parser.question(self._stand_in(parser))
         if query is None or request.prompt is None:
             raise UsageError(_ALONE)
         call = self.call(request)

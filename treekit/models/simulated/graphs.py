@@ -134,7 +134,7 @@ def _first_words(texts, most):
     return " ".join(kept)
 
 
-_ENTRY = re.compile(r"^(.*?)(?: \([^()]*\))?: (.*)$", re.S)  # of a prompt's list: name, its type, what is told
+_ENTRY = re.compile(r"^(.*?)(?: \([^()]*\))?: (.*)$", re.S)  # of a prompt's list: name, type, description
 
 
 def _report_community(call: TaskCall) -> dict:  # title, summary, rating, findings

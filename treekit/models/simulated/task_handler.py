@@ -89,7 +89,7 @@ class TaskCall:
         return self.read(self.question)
 
     def read(self, question: str) -> Query:
-        "Parse a question, or the one that stands in for it. Raises `NotInSyntheticWiki` if no template matches."
+        "Parse a question, or the stand-in if no template matches. Raises `NotInSyntheticWiki` if no template matches."
         if (query := self.grammar.question(question) or self.grammar.question(self.stand_in)) is None:
             raise NotInSyntheticWiki(question)
         return query

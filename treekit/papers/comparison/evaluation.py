@@ -335,9 +335,10 @@ def small_run(
         rows, asked = {m: e for m, e in entered.items() if e.paper == paper}, sample_questions(own, (name,))
         parts.append(run_across(rows, asked, own, **session))
         if own.model.startswith(f"{SMOLLM2}-"):  # an adapter
-            plain = replace(first := next(iter(rows.values())), name=f"{first.name}{PLAIN}")
-            entered[plain.name] = plain
-            parts.append(run_across({plain.name: plain}, asked, replace(own, model=SMOLLM2), **session))
+            first = next(iter(rows.values()))
+            plain = {f"{first.name}{PLAIN}": replace(first, name=f"{first.name}{PLAIN}")}
+            entered |= plain
+            parts.append(run_across(plain, asked, replace(own, model=SMOLLM2), **session))
     return joined(*parts), entered
 
 
