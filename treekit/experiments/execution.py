@@ -152,9 +152,7 @@ async def _answer(run, job):
             raise UsageError(run.given_up[cell])
         if _too_long(job.question):
             raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
-        judges = getattr(run.methods[job.method], "judges", False)  # an answer, whatever the question
-        if not judges and (said := context.llm.refuses(job.question.question)):
-            raise UsageError(said)
+        context.llm.asks_about(job.question.question)
         prediction = await run.methods[job.method](job.question, context)
     except (Unusable, NotOnCassette):
         raise  # affects every question

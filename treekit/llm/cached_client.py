@@ -186,7 +186,7 @@ class CachedClient:
                 f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
                 "(zeros for a server of your own), or set no budget (--budget none)"
             )
-        self.chat, self.store, self.who, self.replied = chat, store, {}, Counter()
+        self.chat, self.store, self.who, self.replied, self.refusal = chat, store, {}, Counter(), ""
         self.budget, self.totals = BudgetGuard(budget, price, spent), Totals(money=None if price is None else 0.0)
         self._calls = CallDeduplicator(CallMaker(chat, store, self.budget, self.totals))
         self.model, self.endpoint, self.defaults = (
@@ -211,9 +211,9 @@ class CachedClient:
             view.replied = Counter()  # name of a model, as its replies give it -> replies to this question
         return view
 
-    def refuses(self, question: str) -> str:
-        "Reason of the model not to answer a question; empty: none."
-        return getattr(self.chat, "refuses", lambda question: "")(question)
+    def asks_about(self, question: str):
+        "Tell a view the question that its calls are about. Those are refused if the model can't know it."
+        self.refusal = getattr(self.chat, "refuses", lambda question: "")(question)
 
     async def complete(self, request: Request) -> list[Completion]:
         "The request's samples, stored or new."
@@ -225,6 +225,8 @@ class CachedClient:
         continuation: str | None = None,  # a text to score instead: its log-probabilities are in `logprobs`
     ) -> list[tuple[str, Completion, bool]]:  # key, completion, whether it was stored
         "The request's samples with their cache keys."
+        if self.refusal:
+            raise UsageError(self.refusal)
         got = await self._calls.get(request, continuation, self.who)
         self.store.log_unpaid([key for key, _, stored in got if stored], self.who)
         for _, completion, stored in got:

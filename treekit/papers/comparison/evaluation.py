@@ -318,7 +318,7 @@ SETTING_OF = {
     "RDR²": ("asqa", "documents"),
 }
 MOST_QUESTIONS = {"TreeRare": 10}  # of the recorded run
-PLAIN = ", model not fine-tuned"  # behind the name of a row that SmolLM2 answers as it was published
+PLAIN = ", base model"  # behind the name of a row that SmolLM2 answers without an adapter
 
 
 def small_run(
@@ -382,7 +382,8 @@ def beside_baselines(
 def what_methods_add(
     lines: list[dict],  # from `beside_baselines`
 ) -> list[str]:  # a sentence for each paper
-    "Each paper's own method beside its best baseline here: the difference with its interval, and the ratio of tokens."
+    """Each paper's own method beside its best baseline here: the difference with its interval, and the ratio of tokens.
+    A difference is shown where the sign-flip test of `paired_test` shows it (p ≤ .05)."""
     said = []
     for paper in dict.fromkeys(line["paper"] for line in lines):
         own = next((line for line in lines if line["paper"] == paper and "own_adds" not in line), None)
@@ -391,7 +392,7 @@ def what_methods_add(
             continue
         best = max(others, key=lambda line: line["value"])
         low, high = best["adds_low"], best["adds_high"]
-        verdict = "helps" if low > 0 else "harms" if high < 0 else "no difference is shown"
+        verdict = "no difference is shown" if best["p"] > 0.05 else "helps" if low > 0 else "harms"
         said.append(
             f"{own['method']} beside {best['method']}: {best['own_adds']:+.2f} [{low:+.2f}, {high:+.2f}] {own['metric']} on "
             f"{own['n']} questions of {own['dataset']}, {verdict}; it takes {own['tokens'] / best['tokens']:.1f} times the tokens."

@@ -252,7 +252,7 @@ def beside_plot(
         ax.set_yticks(range(len(lines)), [f"{line['method']}, {line['dataset']}" for line in lines], fontsize=7)
     if not stacked:
         tokens.tick_params(labelleft=False)
-    quality.set(xlabel="gold answers stated, %", xlim=(0, None))
+    quality.set(xlabel="quality, %" if stacked else "gold answers stated, %", xlim=(0, None))
     quality.invert_yaxis()
     tokens.set(xlabel="tokens per question", xscale="log")
     return describe(fig, "", f"{model}; {INTERVALS}; blue: the paper's own method")
