@@ -295,8 +295,8 @@ def _trained(other):
         f"preset {said['preset']}" if "preset" in said else "",
         str(said.get("model", "")),
         f"{said['questions']} questions" if said.get("questions") else "",
-        f"labels by {said['labels']}" if said.get("labels") else "",
         "synthetic questions" if said.get("synthetic") else "",
+        *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
     ]
     return ", ".join(filter(None, parts))
 
