@@ -100,10 +100,6 @@ def test_a_method_begins_with_a_worked_example(paper):
     assert REMARKS.findall(DETAILS.sub("", markdown(cells))) == []  # differences between paper and code are collapsed
 
 
-def test_there_are_five_papers():
-    assert len(own_papers()) == 5
-
-
 def md(text):
     return dict(cell_type="markdown", source=text)
 
