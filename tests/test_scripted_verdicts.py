@@ -1,4 +1,4 @@
-"A server that answers as a paper printed earns the verdict in the right cells; one that answers at random loses it."
+"A server that answers as a paper printed is compatible with it in the right cells; one that answers at random differs."
 
 import dataclasses, json, random
 
@@ -118,11 +118,11 @@ def test_as_printed_and_at_random(server, folder, monkeypatch, tmp_path, name):
     model, dataset, methods, metrics = TABLES[name]
     [row] = methods
     found = outcome(server, folder, monkeypatch, tmp_path, name, replies(name, model, dataset, row, metrics))
-    assert {cell: verdict for cell, (verdict, _) in found.items()} == {(row, m): "reproduced" for m in metrics}, found
+    assert {cell: verdict for cell, (verdict, _) in found.items()} == {(row, m): "compatible" for m in metrics}, found
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "again"))
     names = [f"Ilbe Mor{i}t" for i in range(10)]
     found = outcome(
         server, folder, monkeypatch, tmp_path, name, random.Random(3).sample(names[1:] + names[:1], 10)[::-1]
     )
     # ten questions exclude little: EM may lie within its wide tolerance, the first metric doesn't
-    assert found[row, metrics[0]][0] == "outside" and "excludes" in found[row, metrics[0]][1], found
+    assert found[row, metrics[0]][0] == "different" and "perfect runs" in found[row, metrics[0]][1], found
