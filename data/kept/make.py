@@ -5,7 +5,7 @@ the vectors name that instruction set (`treekit.utils.instruction_set`). The run
 `treekit reproduce` sets it.
 
 Of the synthetic wiki's passages: their trees and entities, their vectors and their sentences' vectors. Of the assignments' practice
-corpora: the trees that their students get. With the work folder (`.treekit`)
+corpora, and of the documentation's questions: the trees, which the small install can't make. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
 and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. And all vectors that the run has made,
 in files of their own; so move `vectors_*.npz` away before it, or those that nobody needs any more come along. Do this when the wiki's
@@ -13,11 +13,12 @@ texts, the simulated model's words, the parser, the embedding model or one of th
 what is lacking.
 """
 
-import json, sqlite3, sys, zlib
+import json, re, sqlite3, sys, zlib
 from pathlib import Path
 
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.classroom.course import course_settings
+from treekit.classroom.practice import practice_model
 from treekit.classroom.student_corpora import generate_corpus
 from treekit.config import kit_path
 from treekit.utils.array_cache import write_arrays
@@ -78,9 +79,12 @@ def of_run(folder):
     return entities, parses, vectors
 
 
-def of_practice():
-    "Of the assignments' practice corpora: rows of the passages with trees, and of the parsed questions."
-    passages, questions = {}, {}
+def of_small_install():
+    "Rows of what a student without a parser reads: passages and questions of the practice corpora, questions of the documentation."
+    passages, world = {}, practice_model().corpus
+    questions = {q.question: 0 for kind in ("bridge", "compositional") for q in world.questions(kind, 10)}
+    for page in [kit_path("nbs", "index.ipynb"), *sorted(kit_path("nbs", "docs").rglob("*.md"))]:
+        questions |= dict.fromkeys(re.findall(r'\bask(?: |\()\\?"([^"\\]+\?)', page.read_text(encoding="utf-8")), 0)
     for path in sorted(kit_path("nbs", "assignments").glob("[0-9]*.ipynb")):
         settings = course_settings(path.stem).world
         world, held_out = generate_corpus(0, path.stem, settings)
@@ -110,7 +114,7 @@ if __name__ == "__main__":
     )  # first: a wrong folder is known at once
     passages, embedder = list(SyntheticWiki().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
-    candidates, practised = of_practice()
+    candidates, asked = of_small_install()
     written("entities", [*Annotations().rows(trees), *of_questions, *candidates])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
@@ -120,4 +124,4 @@ if __name__ == "__main__":
     for i in range(0, len(more), FILE):
         written(f"vectors_{i // FILE + 1}", more[i : i + FILE])
     if parses:
-        written("parses", [*parses, *practised])
+        written("parses", [*parses, *asked])
