@@ -72,9 +72,9 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
         "jinja2",
         "tornado",
     ),
+    "parser": ("stanza",),
     "papers": (
         "torch",
-        "stanza",
         "pyserini",
         "jnius",
         "jnius_config",
