@@ -160,14 +160,19 @@ def verdict(
     if gain is None or gain <= 0:
         return word, "no gain over a baseline is printed for this cell"
     needed = found.needed(gain)
-    how = f"{needed:,} questions on both sides would" if needed else "no number of questions is known that would"
+    unknown = (
+        "another training alone makes more difference" if found.seeds else "no number of questions is known that would"
+    )
+    how = f"{needed:,} questions on both sides would" if needed else unknown
     return word, f"this run can't tell the printed gain of {gain:.3g} from none: {how}"
 
 
 def power(
     paper: str,  # its name
     artefact: str,
-) -> list[dict]:  # group, dataset, metric, method, gain, n, needed
+) -> list[
+    dict
+]:  # artefact, group, dataset, metric, method, gain, n, needed, and whether that is with the same trained weights
     "Columns of a printed table: the gain of the paper's best row over the best baseline, the number of questions, and how many confirm it."
     cells, rows = published(paper, artefact), {}
     known = gains(cells)
@@ -183,7 +188,6 @@ def power(
         said = said_of(paper, artefact, name, r["method"], group)
         parts = len(said["average"].accepts) if dataset == "AVG" and "average" in said else 1
         n, gain = parts * _asked(said), known[group, *_names(r)]
-        roles = tuple(role for role in ("navigator", "router") if role in said)
         runs = int(said["runs"].accepts[0]) if "runs" in said and said["runs"].accepts[0].isdigit() else 1
         apart = (
             noise_of_print(
@@ -193,7 +197,6 @@ def power(
                 n=n,
                 drawn=n if "drawn" in said else 0,
                 runs=runs,
-                roles=roles,
             )
             if n
             else Noise(0, 0)
@@ -208,6 +211,7 @@ def power(
                 gain=gain,
                 n=n,
                 needed=apart.needed(gain),
+                trained="navigator" in said or "router" in said,
             )
         )
     return made
