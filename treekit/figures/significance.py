@@ -66,7 +66,7 @@ def best_cells(
     columns, found, tested = {}, {}, {}
     for r in rows:
         there = r[value] is not None and r[value] == r[value]
-        if there and direction_of(r["method"], r["metric"]) != "none":
+        if there and r.get("model") != "simulated" and direction_of(r["method"], r["metric"]) != "none":
             columns.setdefault((r["group"], r["dataset"], r["metric"]), []).append(r)
     for own in (c for c in columns.values() if len(c) > 1):
         pick = min if direction_of(own[0]["method"], own[0]["metric"]) == "lower" else max
@@ -93,11 +93,11 @@ def leads(
 ) -> str:  # empty: nothing is significant, or there is nothing to compare
     """Finding of a comparison, as a title: in how many columns a variant of the method is significantly ahead of all others, or another
     method of all its variants. p-values of all pairs of all columns are adjusted for the false discovery rate; cells of fewer than `FEWEST`
-    questions are left out."""
+    questions and those of the simulated model, which are no evidence, are left out."""
     columns = {}
     for r in rows:
         there = r["reproduced"] is not None and r["reproduced"] == r["reproduced"] and r["dataset"] != "AVG"
-        if there and direction_of(r["method"], r["metric"]) != "none":
+        if there and r.get("model") != "simulated" and direction_of(r["method"], r["metric"]) != "none":
             columns.setdefault((r["group"], r["dataset"], r["metric"]), []).append(r)
     pairs, sides, names = {}, {}, {}
     for key, own in columns.items():
