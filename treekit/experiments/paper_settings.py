@@ -6,7 +6,7 @@
 __all__ = ['REPLIES', 'ASKED', 'has_settings', 'is_concerned', 'said_of', 'profile_settings', 'silent_on', 'facts_as_said']
 
 # %% ../../nbs/14_experiments/03_paper_settings.ipynb #3dd8a6a2
-import dataclasses, functools, importlib
+import dataclasses, functools
 from fnmatch import fnmatchcase
 
 from ..papers.plugin import discover, get_paper, resolve
@@ -40,7 +40,7 @@ REPLIES = Said("replies", "a reply of the model to each question", ("to each que
 def _implementation(reference):
     "`implementation_of` a class of the installed kit, by its name."
     module, _, name = reference.rpartition(".")
-    return implementation_of(getattr(importlib.import_module(module), name))
+    return implementation_of(resolve(f"{module}:{name}"))
 
 
 def _in_tables(paper, method):

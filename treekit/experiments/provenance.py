@@ -454,7 +454,13 @@ def run_facts(
         getattr(method, "temperature", None),
     )
     silent, declared = sum(not (r.error or r.replied) for r in rows), contract_of(profile)
-    replies = f"none to {silent:,} of {len(rows):,} questions" if silent else "to each question" if rows else ""
+    replies = (
+        f"none of a named model to {silent:,} of {len(rows):,} questions"
+        if silent
+        else "to each question"
+        if rows
+        else ""
+    )
     facts = RunFacts(
         model=models.model,
         served=served,
