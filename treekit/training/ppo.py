@@ -37,7 +37,6 @@ from treekit.training.sft import (
     training_state,
     train,
 )
-from .distributed import group_size
 from .models import load_model, save_model
 from ..scoring.statistics import pearson
 
@@ -478,8 +477,6 @@ def _stream(n, recipe):
 def _check_prompts(tokenizer, prompts, recipe):
     if not prompts:
         raise UsageError("there is nothing to train on: no prompt is left")
-    if group_size() > 1:
-        raise UsageError("PPO trains in one process here: start it without --processes, or export its data to verl")
     room = recipe.max_tokens - recipe.max_new
     for id, text in prompts:
         if not 0 < (n := len(prompt_tokens(tokenizer, text))) <= room:
