@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..config import Profile, UsageError, work_dir
 from ..utils.atomic_write import write_whole
+from ..utils.model_files import weights_of
 from .client import plain_template, serving_command
 
 # %% ../../nbs/13_training/13_job.ipynb #68828766
@@ -104,7 +105,7 @@ def ready(
     made = dict(
         role=job.role, preset=job.preset, model=job.model, questions=job.questions, synthetic=job.profile.synthetic
     )
-    write_whole(model / "trained_as.json", json.dumps(made | about))
+    write_whole(model / "trained_as.json", json.dumps(made | dict(weights=weights_of(model)) | about))
     write_whole(
         job.folder / "ready.json", json.dumps(dict(model=model.relative_to(job.folder).as_posix(), role=job.role))
     )
