@@ -1,7 +1,7 @@
 """What a wheel carries beside the package: notebooks, data and profiles, in `treekit/_shipped`, where `treekit.config.kit_path` finds them.
 
 The assignments go along as students get them: no solution, no hidden test, no teacher's guide. Whoever grades takes them from a clone, or from the source distribution.
-The cache of vectors and parses, `data/kept`, stays in the clone: without it a first run computes them, which takes minutes, and has the same results.
+Of `data/kept` the trees go along, since the small install has no parser. The vectors stay in the clone: without them a first run computes them, and has the same results.
 """
 import json, shutil, sys
 from importlib import import_module
@@ -12,7 +12,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__", ".DS_Store"}
-CACHE = "data/kept"  # 24 MB, a third of what the wheel would weigh
+CACHE, TREES = "data/kept", ("entities.npz", "parses.npz")  # the vectors weigh 22 MB, a third of what the wheel would
 
 
 def of_the_kit(module, name):
@@ -26,7 +26,8 @@ def shipped(root=ROOT):
     "Place in the wheel's copy, with slashes -> the file that goes there."
     teachers_only = of_the_kit("utils.scaffold", "teachers_only")
     files = [p for part in ("data", "nbs") for p in sorted((root / part).rglob("*")) if p.is_file() and not LEFT_OUT & set(p.parts)
-             and not teachers_only(p.name) and not any(p.is_relative_to(root / part) for part in (CACHE, "nbs/docs"))]
+             and not teachers_only(p.name) and not p.is_relative_to(root / "nbs/docs")
+             and not (p.is_relative_to(root / CACHE) and p.name not in TREES)]
     return {p.relative_to(root).as_posix(): p for p in [*files, root / "settings.ini"]}
 
 

@@ -173,16 +173,8 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     )
     code, out, _ = inside("reproduce", "--json", cwd=clone)
     assert code == 0 and table.read_bytes() == first
-    assert json.loads(out)[0] == {
-        "artefact": "treerare/table1",
-        "code": 0,
-        "error": "",
-        "seconds": 0,
-        "unchanged": True,
-        "not judged": 1,
-        "not run": 383,
-        "failures": 0,
-    }
+    [row] = json.loads(out)
+    assert row["unchanged"] and not row["code"] and row["not judged"] == 1 and row["not run"] > 200
     kept = (clone / ".treekit/runs/offline/treerare/table1.ipynb").read_text()
     assert str(clone) not in kept and str(Path.home()) + "/" not in kept
 

@@ -178,7 +178,8 @@ def test_labels_by_hand_lead(tmp_path):
                 if who == "ada" or r.question.id != "q2"
                 else "Partial Answer",
             )
-    s = sort(rows, load_profile("offline"), str(tmp_path / "labels.csv"), store=Store(), progress=False)
+    labels, judge = str(tmp_path / "labels.csv"), Judge("OUTCOME: Success")
+    s = sort(rows, load_profile("offline"), labels, chat=judge, store=Store(), progress=False)
     assert s.leading == "hand" and s.views["hand"][2] == ""
     [cell] = [
         r

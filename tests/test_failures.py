@@ -1,6 +1,6 @@
 "Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
 
-import asyncio, csv, json
+import asyncio, csv, json, re
 from dataclasses import dataclass
 
 import pytest
@@ -15,6 +15,7 @@ from treekit.core.prompts import CallFailed, Prompt, Request
 from treekit.core.output_parsers import FINAL
 from treekit.core.types import Passage, Question
 from treekit.experiments.cassettes import calls_in
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.llm.openai_client import OpenAIClient
 from treekit.store.run_store import Store
@@ -123,7 +124,8 @@ def test_a_row_of_failures_says_so_in_the_table():
 
 @pytest.mark.slow
 def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_path):  # noqa: F811
-    server.script(faults=[dict(kind="400", match="film number [35]\\?", times=999, message="odd request")])
+    odd = "|".join(re.escape(q.question) for q in load("hotpotqa", n=12)[3:5])  # two of the notebook's questions
+    server.script(faults=[dict(kind="400", match=odd, times=999, message="odd request")])
     words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "api_key_env=LAB_KEY", "--set", "n=12")
     mine = dict(cwd=clone, LAB_KEY="x")  # who replays or verifies needs no key
     code, out, err = inside("reproduce", "treerare/table1", *words, "--budget", "none", **mine)

@@ -137,7 +137,7 @@ def test_a_reply_that_was_cut_off_is_noted_and_counted(finish, word):
     assert short.usage.cut_off == (finish == "content_filter")
 
 
-@pytest.mark.parametrize("cut, word", [(3, "reproduced"), (4, "not comparable")])
+@pytest.mark.parametrize("cut, word", [(3, "compatible"), (4, "not comparable")])
 def test_a_cell_of_replies_that_were_cut_off_is_not_compared(cut, word):
     "Whatever cut them off: a small max_tokens of the run, or a content filter."
     from fakes import printed_run

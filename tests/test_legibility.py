@@ -96,8 +96,10 @@ def test_three_models_in_one_folder_stay_readable(width):
 
 
 def test_the_title_states_what_is_significant_only():
-    table = comparison(FIGURES / "searchr/table9.csv")
+    table = comparison(FIGURES / "arise/figure3.csv")
     table.attrs["scores"] = {}
+    assert dot_plot(table, width=PAGE).finding == ""  # the simulated model is no evidence
+    table = table.assign(model=table.model.replace("simulated", "a model"))
     assert "significantly" in dot_plot(table, width=PAGE).finding
     assert dot_plot(table.assign(low=0.0, high=100.0), width=PAGE).finding == ""
     plt.close("all")

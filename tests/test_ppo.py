@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.config import UsageError
 from treekit.training.sft import (
     TrainingExample,
     Recipe,
@@ -258,67 +257,6 @@ def test_advantages_against_the_plain_sum():
     assert len(gae(r[:0], v[:0], 1.0, 1.0)) == 0
 
 
-def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
-    "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its own."
-    import treekit.training.ppo as module
-
-    found, rewarded = TOKENIZER(" bridge bridge bridge").input_ids, []
-
-    def searching(model, tokenizer, prompts, recipe, seed):
-        out = []
-        for e in sample(model, tokenizer, prompts, recipe, seed):
-            k = len(e.mask) // 2
-            at = e.start + k
-            out.append(
-                replace(
-                    e,
-                    tokens=[*e.tokens[:at], *found, *e.tokens[at:], *found],
-                    mask=[1] * k + [0] * len(found) + [1] * (len(e.mask) - k) + [0] * len(found),
-                )
-            )
-        return out
-
-    real = gae
-    monkeypatch.setattr(
-        module, "gae", lambda rewards, *rest: (rewarded.append(rewards.clone()), real(rewards, *rest))[1]
-    )
-    _, log = ppo(
-        llama(),
-        TOKENIZER,
-        PROMPTS,
-        lambda p, r: [5.0] * len(r),
-        replace(SMALL, epochs=1, rollouts=12, unfinished=0.0),
-        rollout=searching,
-    )
-    assert (
-        all(r[-1] == 5 and (r[:-1] == 0).all() and len(r) <= SMALL.max_new for r in rewarded)
-        and log[0]["length"] <= SMALL.max_new
-    )
-    model = with_value_head(llama(), SMALL)
-    episodes = searching(model, TOKENIZER, PROMPTS[:2], SMALL, 0)
-    own = [e.tokens[p] for e in episodes for p in e.own]
-    assert len(logprobs(model, episodes)) == len(own)
-    assert own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start :]]
-    _, log = ppo(
-        llama(),
-        TOKENIZER,
-        PROMPTS,
-        long,
-        replace(SMALL, micro=1),
-        rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) if n % 3 else e for n, e in enumerate(sample(*a))],
-    )
-    assert all(math.isfinite(v) for row in log for v in row.values())  # from one that wrote nothing, nothing is learned
-    with pytest.raises(UsageError, match="update 1: no episode has a token of the policy's own"):
-        ppo(
-            llama(),
-            TOKENIZER,
-            PROMPTS,
-            long,
-            SMALL,
-            rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)],
-        )
-
-
 def test_it_learns():
     found = rehearsal(10)
     assert found[-1] > found[0] + 0.3
@@ -340,67 +278,3 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
     assert found == log and same(weights(whole), weights(again))
     third, found = ppo(llama(), TOKENIZER, PROMPTS, None, recipe, tmp_path)  # all done: nothing is sampled
     assert found == log and same(weights(whole), weights(third))
-
-
-# ---- Search-R1 ----
-
-
-def spoken(*scripts):
-    "A stand-in for sampling: each rollout's replies in order, with their tokens."
-    from treekit.training.sft import prompt_tokens
-
-    drawn, left = [], [list(s) for s in scripts]
-
-    def continued(model, rows, max_new, over, noise, at_once):
-        out = []
-        for row in rows:
-            mine = next(
-                i
-                for i, (_, p) in enumerate(PROMPTS)
-                if row[: len(prompt_tokens(TOKENIZER, p))] == prompt_tokens(TOKENIZER, p)
-            )
-            text, ends = left[mine].pop(0)
-            # letter by letter: not as the tokenizer would cut it
-            out.append([t for c in text for t in TOKENIZER(c).input_ids] + [TOKENIZER.eos_token_id] * ends)
-            drawn.append((PROMPTS[mine][0], out[-1]))
-        return out
-
-    return continued, drawn
-
-
-def test_search_r1s_rollouts_in_tokens(monkeypatch):
-    "What is learned from is what was drawn, in order and token by token; found texts, what was told, and tags that were put in are not."
-    import treekit.training.search_r1 as module
-
-    scripts = [
-        [("<search>dam</search>", 0), ("<answer>Mole</answer>", 0)],
-        [("<search>dam", 1), ("so", 1), ("<answer>Mole", 1)],
-        [("<search>dam</search><answer>no</answer>", 0), ("<answer>Mole</answer>", 0)],
-        [("", 1), ("", 1), ("", 1)],
-    ]
-    continued, drawn = spoken(*scripts)
-    monkeypatch.setattr(module, "continued", continued)
-    asked = []
-    roll = module.searching(
-        lambda queries: asked.append(queries) or [f"[1] {q}: </search> lies in Runess" for q in queries], turns=2
-    )
-    episodes = roll(llama(), TOKENIZER, PROMPTS[:4], SMALL, 0)
-    assert asked == [["dam"] * 3] and [(e.reply, e.ended) for e in episodes] == [("Mole", True)] * 3 + [("", False)]
-    for e in episodes:
-        said = [t for i, some in drawn if i == e.id for t in some]
-        own = [e.tokens[p] for p in e.own]
-        rest = iter(said)
-        assert all(t in rest for t in own)
-        assert len(e.tokens) == e.start + len(e.mask)
-        assert e.tokens[: e.start] == TOKENIZER(dict(PROMPTS)[e.id]).input_ids
-        assert own == said or e.id == "p2" and TOKENIZER.decode(own) == "<search>dam</search><answer>Mole</answer>"
-        others = TOKENIZER.decode([t for t, own in zip(e.tokens[e.start :], e.mask) if not own])
-        assert "Runess" not in TOKENIZER.decode(own) and ("Runess" in others) == (e.id != "p3")
-    first, second = (TOKENIZER.decode(e.tokens[e.start :]) for e in episodes[:2])
-    assert (
-        first
-        == "<search>dam</search>\n\n<information>[1] dam: </search> lies in Runess</information>\n\n<answer>Mole</answer>"
-    )
-    assert "<search>dam</s></search>\n\n<information>" in second
-    assert "so</s>\nThat was no action." in second
-    assert "I can't search any more." in second

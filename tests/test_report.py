@@ -6,7 +6,6 @@ from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from fakes import printed_run
 from treekit.config import UsageError, root
@@ -18,7 +17,7 @@ from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.artefacts.catalog import inventory
 from treekit.figures.index_page import index_page
 from treekit.figures.titles import title_of
-from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdict
+from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
 PRINTED_FILES = (root() / "data" / "papers").glob("*/*.csv")
@@ -73,8 +72,8 @@ def test_the_same_model_on_the_same_passages_gets_a_verdict():
     df = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini"))
     ran = df[df.verdict != "not run"].set_index(["method", "dataset"])
     assert ran.verdict.to_dict() == {
-        ("zero-shot", "HotpotQA"): "reproduced",
-        ("few-shot", "HotpotQA"): "outside",
+        ("zero-shot", "HotpotQA"): "compatible",
+        ("few-shot", "HotpotQA"): "different",
         ("ReAct*", "MuSiQue"): "not comparable",
     }
     assert (
@@ -107,13 +106,6 @@ def test_another_model_or_other_passages_are_not_comparable():
         .to_dict("records")
     )
     assert (cell["verdict"], cell["reason"]) == ("not comparable", "nothing is known of this run")
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 0.2))
-def test_a_verdict_is_the_distance(a, b, tolerance):
-    word, _ = verdict(a, b, tolerance=tolerance)
-    assert word == ("reproduced" if abs(a - b) <= tolerance + 1e-9 else "outside")
 
 
 @pytest.mark.parametrize(

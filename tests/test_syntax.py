@@ -1,9 +1,9 @@
 "treekit.syntax.parser: the bundled models, their manifest, the cache; what crosses processes."
 
-import json, shutil
+import json, shutil, sys
 import pytest
-from treekit.config import UsageError, load_profile, root
-from treekit.syntax.parser import FILES, ParseCache, StanzaParser, check_models, parser_for
+from treekit.config import UsageError, load_profile, missing_library, root
+from treekit.syntax.parser import FILES, LONGEST_SENTENCE, ParseCache, StanzaParser, check_models, parser_for
 
 BUNDLED = root() / "data" / "parser"
 QUESTIONS = [
@@ -65,9 +65,8 @@ def test_entities(parses):
             assert p.text[e.start : e.end] == e.text
 
 
-def test_a_parse_does_not_depend_on_its_batch(parser, parses, tmp_path):
+def test_a_parse_does_not_depend_on_its_batch(parses, tmp_path):
     alone = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "alone.sqlite"))
-    alone._pipeline = parser._pipeline
     assert [alone.parse([q])[0] for q in QUESTIONS] == parses
 
 
@@ -77,6 +76,32 @@ def test_a_parse_without_phrases_has_the_same_words_and_is_not_stored(parses, tm
         [a], [b] = p.sentences, whole.sentences
         assert (a.tokens, a.entities, a.tree) == (b.tokens, b.entities, None)
     assert some.cache.get(some.fingerprint, QUESTIONS) == {}
+
+
+def test_other_texts_than_sentences_have_all_their_words(parser):
+    odd = [
+        "a",
+        "Stop.",
+        "Is it so??",
+        "a  b",
+        "Title\n\nIts text. More.",
+        "a\n\n\nb",
+        "see www.here.org",
+        "word " * 400,
+    ]
+    for text, parse in zip(odd, parser.parse_uncached(odd), strict=True):
+        tokens = [t for s in parse.sentences for t in s.tokens]
+        assert "".join(t.text for t in tokens) == "".join(text.split())
+        assert all(text[t.start : t.end] == t.text for t in tokens)
+        assert all(len(s.tokens) <= LONGEST_SENTENCE and s.root and s.tree for s in parse.sentences)
+
+
+def test_new_texts_of_the_small_install_are_told_what_they_need(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "stanza", None)
+    some = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "some.sqlite"))
+    with pytest.raises(ModuleNotFoundError) as e:
+        some.parse(["Who won?"])
+    assert missing_library(e.value.name or "stanza") == "stanza isn't installed here: pip install 'treekit-rag[parser]'"
 
 
 def copy_models(folder):

@@ -93,7 +93,7 @@ def test_a_trained_parser_is_named_by_its_profile(desk, monkeypatch):
     "writer, data, said",
     [
         ("gpt-4o-mini", "hub", []),
-        ("gpt-4o-mini", "synthetic", ["synthetic questions, paths by gpt-4o-mini"]),
+        ("gpt-4o-mini", "synthetic", ["synthetic questions, preset 8B"]),
         ("llama3.3:70b", "hub", ["paths by llama3.3:70b, labels by llama3.3:70b"]),
     ],
 )
@@ -110,5 +110,5 @@ def test_a_navigator_is_trained_as_printed_and_says_by_whom(desk, monkeypatch, w
     model = SimpleNamespace(endpoint="in memory", folder=mine.folder / "ppo" / "model", model="navigator mine/ppo")
     assert json.loads(Path(model.folder, "trained_as.json").read_text())["rate"] == 2e-5
     printed = {"navigator": said_of("searchr", "table2", "musique", "SEARCH-R*")["navigator"]}
-    found = differences(RunFacts(navigator=_trained(model)), printed)
+    found = differences(RunFacts(navigator=_trained(model, {})), printed)
     assert len(found) == len(said) and all(part in line for part, line in zip(said, found)), found

@@ -9,7 +9,8 @@ from treekit.utils.sqlite_cache import cache_database, pack_rows, shipped_rows
 from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
-from treekit.syntax.parser import ParseCache, parser_for
+from treekit.classroom.student_corpora import open_corpus
+from treekit.syntax.parser import ParseCache, StanzaParser, parser_for
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
 from treekit.synthetic.generate import SyntheticWiki
 
@@ -67,6 +68,14 @@ def test_parses_are_those_of_the_parser(tmp_path, monkeypatch):
     assert parser.parse_uncached(there[:12]) == parser.parse(there[:12])
     monkeypatch.setattr(type(parser), "parse_uncached", lambda *_: pytest.fail("a question of the wiki is parsed"))
     assert [p.text for p in parser.parse(there)] == there
+
+
+@pytest.mark.parametrize("assignment", ["2_syntax_trees", "3_evidence", "6_decomposition"])
+def test_a_practice_corpus_needs_no_parser(tmp_path, monkeypatch, assignment):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    monkeypatch.setattr(StanzaParser, "parse_uncached", lambda *_: pytest.fail("a text of the corpus is parsed"))
+    made = open_corpus(assignment, file=tmp_path / "none")["questions"][0]
+    assert made.get("tokens") or made["pool"][0]["sentences"]
 
 
 def test_nothing_of_real_questions_is_there():

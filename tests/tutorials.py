@@ -59,6 +59,7 @@ def run(name, folder, **env):
             COLUMNS="110",
             OPENAI_API_KEY="a-key-for-tests",
             TREEKIT_HOME=str(folder.parent / "home"),
+            XDG_CONFIG_HOME=str(folder.parent / "config"),
             INSTALL=f"{sys.executable} {Path(__file__).resolve()} --install {site}",
         )
         | env

@@ -72,9 +72,9 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
         "jinja2",
         "tornado",
     ),
+    "parser": ("stanza",),
     "papers": (
         "torch",
-        "stanza",
         "pyserini",
         "jnius",
         "jnius_config",
@@ -542,6 +542,7 @@ class Profile:
     qa_judge: str = ""  # reading-comprehension model that judges Disambig-F1; empty: its column stays blank
     nli_judge: str = ""  # model of entailment that judges claim recall; empty: its column stays blank
     mauve_model: str = ""  # language model whose features MAUVE compares; empty: its column stays blank
+    contract: str = ""  # TOML file that declares a method or weights from elsewhere (`treekit.experiments.provenance`)
     n: int = 100  # questions per dataset
     seed: int = 0  # which of them, and the samples' indices
     concurrency: int = 16  # calls in flight at once

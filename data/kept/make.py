@@ -4,7 +4,8 @@ Run it with ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 
 the vectors name that instruction set (`treekit.utils.instruction_set`). The run in DIR has it, too: offline
 `treekit reproduce` sets it.
 
-Of the synthetic wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
+Of the synthetic wiki's passages: their trees and entities, their vectors and their sentences' vectors. Of the assignments' practice
+corpora, and of the documentation's questions: the trees, which the small install can't make. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
 and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. And all vectors that the run has made,
 in files of their own; so move `vectors_*.npz` away before it, or those that nobody needs any more come along. Do this when the wiki's
@@ -12,10 +13,14 @@ texts, the simulated model's words, the parser, the embedding model or one of th
 what is lacking.
 """
 
-import json, sqlite3, sys, zlib
+import json, re, sqlite3, sys, zlib
 from pathlib import Path
 
 from treekit.baselines.sentence_graph import sentences_of
+from treekit.classroom.course import course_settings
+from treekit.classroom.practice import practice_model
+from treekit.classroom.student_corpora import generate_corpus
+from treekit.config import kit_path
 from treekit.utils.array_cache import write_arrays
 from treekit.utils.instruction_set import REFERENCE, instruction_set
 from treekit.utils.sqlite_cache import pack_rows
@@ -23,6 +28,7 @@ from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import VECTOR_FILE, vector_key, vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
+from treekit.syntax.parser import ParseCache, StanzaParser, to_json
 from treekit.synthetic.generate import SyntheticWiki
 
 HERE, LOT, FILE = Path(__file__).parent, 128, 8000  # FILE: vectors, some six megabytes
@@ -73,6 +79,25 @@ def of_run(folder):
     return entities, parses, vectors
 
 
+def of_small_install():
+    "Rows of what a student without a parser reads: passages and questions of the practice corpora, questions of the documentation."
+    passages, world = {}, practice_model().corpus
+    questions = {q.question: 0 for kind in ("bridge", "compositional") for q in world.questions(kind, 10)}
+    for page in [kit_path("nbs", "index.ipynb"), *sorted(kit_path("nbs", "docs").rglob("*.md"))]:
+        questions |= dict.fromkeys(re.findall(r'\bask(?: |\()\\?"([^"\\]+\?)', page.read_text(encoding="utf-8")), 0)
+    for path in sorted(kit_path("nbs", "assignments").glob("[0-9]*.ipynb")):
+        settings = course_settings(path.stem).world
+        world, held_out = generate_corpus(0, path.stem, settings)
+        for q in [*world["questions"], *held_out]:
+            questions |= {q["question"]: 0} if settings.get("parses") else {}
+            passages |= {p["text"]: 0 for p in q.get("pool", ())}
+    parser = StanzaParser()
+    parsed = parser.parse_uncached(list(questions))
+    keys = (bytes.fromhex(ParseCache.key(parser.fingerprint, p.text)) for p in parsed)
+    parses = [(key, zlib.compress(to_json(p).encode(), 9)) for key, p in zip(keys, parsed)]
+    return Annotations().rows(annotated(list(passages))), parses
+
+
 def written(name, rows):
     "A file of rows, by key; of two with one key the first stays."
     rows = {key: value for key, value in reversed(rows)}
@@ -89,7 +114,8 @@ if __name__ == "__main__":
     )  # first: a wrong folder is known at once
     passages, embedder = list(SyntheticWiki().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
-    written("entities", [*Annotations().rows(trees), *of_questions])
+    candidates, asked = of_small_install()
+    written("entities", [*Annotations().rows(trees), *of_questions, *candidates])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
     made = dict(vector_rows(embedder.identity, texts, embedder(texts)))
@@ -98,4 +124,4 @@ if __name__ == "__main__":
     for i in range(0, len(more), FILE):
         written(f"vectors_{i // FILE + 1}", more[i : i + FILE])
     if parses:
-        written("parses", parses)
+        written("parses", [*parses, *asked])

@@ -114,7 +114,7 @@ def test_fifty_questions_that_were_never_parsed(server, world, tmp_path):
     import treekit.syntax.parser as syntax
 
     fifty(server, world, tmp_path / "warm.sqlite", LONG)
-    syntax._models.cache_clear()
+    syntax._pipeline.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
         _, _, ratio = fifty(server, world, tmp_path / "cold.sqlite", LONG)

@@ -79,7 +79,7 @@ def checks(
         yield (
             "large packages",
             None,
-            f"{said(more)} (no dense search, no Lucene, no training)",
+            f"{said(more)} (no trees of new texts, no dense search, no Lucene, no training)",
             "pip install 'treekit-rag[papers]'",
         )
     else:

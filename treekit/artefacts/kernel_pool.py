@@ -331,8 +331,11 @@ PRELOADED = (
     "treekit.llm.batch_client",
     "treekit.experiments.resources:preload_grammars",
 )  # in addition to the kit's modules
-MANY = 8  # notebooks, among which some are likely to read Korean
-PRELOADED_FOR_MANY = ("treekit.language.morphemes:preload_analyser",)  # takes 4 seconds
+MANY = 8  # notebooks, among which some are likely to read Korean, or to parse
+PRELOADED_FOR_MANY = (  # take 4 seconds each
+    "treekit.language.morphemes:preload_analyser",
+    "treekit.syntax.parser:preload_models",
+)
 
 
 def can_fork() -> bool:

@@ -7,7 +7,7 @@ __all__ = ['WINDOW', 'words_of', 'english_words', 'Secrets', 'needles_of', 'poss
            'leaks_of', 'check_release']
 
 # %% ../../nbs/21_classroom/09_release_check.ipynb #b0d25939
-import base64, binascii, builtins, bz2, codecs, html, io, json, keyword, lzma, os, re, struct, subprocess, sys, tarfile, tokenize
+import base64, binascii, builtins, bz2, codecs, html, io, json, keyword, lzma, os, pickletools, re, struct, subprocess, sys, tarfile, tokenize
 import unicodedata, urllib.parse, zipfile, zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,6 @@ from pathlib import Path
 
 from .formats import ANSWER_HERE, STUB, marks, regions, cell_source
 from ..config import UsageError, kit_path
-from ..syntax.torch_loader import read_model
 
 # %% ../../nbs/21_classroom/09_release_check.ipynb #b21bc5db
 _EVERYBODYS = {w.casefold() for w in (*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "nbgrader")}
@@ -42,8 +41,10 @@ def words_of(
 @lru_cache(1)
 def english_words() -> frozenset:  # lower case, letters only
     "Ordinary English words: the vocabulary of the bundled parser, about 7,000 words of its training text."
-    vocabulary = read_model(kit_path("data", "parser", "vec.pt"))["vocab"]["_id2unit"]
-    return frozenset(word for word in vocabulary if word.isalpha() and word.isascii())
+    with zipfile.ZipFile(kit_path("data", "parser", "vec.pt")) as archive:
+        [pickled] = (name for name in archive.namelist() if name.endswith("/data.pkl"))
+        strings = (arg for op, arg, _ in pickletools.genops(archive.read(pickled)) if op.name == "BINUNICODE")
+        return frozenset(word for word in strings if word.isalpha() and word.isascii())
 
 # %% ../../nbs/21_classroom/09_release_check.ipynb #b3a81f1f
 @dataclass(frozen=True)

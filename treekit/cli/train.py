@@ -6,7 +6,7 @@
 __all__ = ['train_command', 'parser_command']
 
 # %% ../../nbs/25_cli/09_train.ipynb #f2323feb
-import inspect, json, os, subprocess, sys
+import inspect, json
 from pathlib import Path
 
 import click
@@ -37,7 +37,7 @@ def train_command():
       treekit train navigator --preset tiny --n 200 --name mine     on the embedded default, on this processor, in minutes
       treekit ask "…" --method searchr --profile mine                       the profile that it ends with
       treekit train router --preset tiny --name walker
-      treekit train navigator --preset 8B --profile openai --budget 20 --processes 4 --until "reward model"
+      treekit train navigator --preset 8B --profile openai --budget 20 --until "reward model"
       treekit train navigator --preset 8B --profile openai --export verl    data, reward and settings for PPO with verl
       treekit train parser --treebanks DIR
 
@@ -138,14 +138,6 @@ def _sources(command):
                 help="Samples over max_tokens: drop, cut or refuse.",
             ),
             click.option(
-                "--processes",
-                type=click.IntRange(1),
-                default=1,
-                show_default=True,
-                metavar="N",
-                help="Processes that train together, one for each GPU of this machine.",
-            ),
-            click.option(
                 "--set",
                 "sets",
                 multiple=True,
@@ -170,19 +162,6 @@ def _training_job(role, name, seed, preset, profile, questions, data, budget, mo
     return TrainingJob(name, role, preset, chosen, questions, seed, base)
 
 # %% ../../nbs/25_cli/09_train.ipynb #a52af91c
-def _together(processes):
-    "Start this command again in so many processes that train together; False: go on in this one."
-    if processes == 1 or "WORLD_SIZE" in os.environ:
-        return False
-    from treekit.training.models import extra
-
-    extra("accelerate", "a group of processes")
-    launcher = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    if code := subprocess.run([*launcher, "-m", "treekit.cli.train", *sys.argv[2:]]).returncode:
-        sys.exit(code)
-    return True
-
-
 def _say(made, as_json, lines):
     click.echo(json.dumps(made, ensure_ascii=False) if as_json else "\n".join(lines))
 
@@ -194,7 +173,6 @@ def _command(training: TrainingCommand):
         name,
         seed,
         as_json,
-        processes,
         attention,
         checkpointing,
         too_long,
@@ -209,20 +187,13 @@ def _command(training: TrainingCommand):
         sets,
         **own,
     ):
-        from treekit.training.distributed import group_rank, joined_group
-
         job = _training_job(
             training.role, name, seed, preset, profile, questions, data, budget, model, endpoint, base, sets
         )
-        if _together(processes):
-            return
-        with joined_group():
-            made, lines = resolve(training.run)(
-                job, attention=attention, checkpointing=checkpointing, too_long=too_long, **own
-            )
-            first = not group_rank()
-        if first:
-            _say(made, as_json, lines)
+        made, lines = resolve(training.run)(
+            job, attention=attention, checkpointing=checkpointing, too_long=too_long, **own
+        )
+        _say(made, as_json, lines)
 
     for flag, arguments in reversed(training.options):
         run = click.option(flag, **arguments)(run)
@@ -276,17 +247,3 @@ def parser_command(name, seed, as_json, preset, treebanks, until):
         as_json,
         [f'treekit ask "…" --profile {name}' if done else "not ready yet"],
     )
-
-
-def _main():
-    "What each of several processes runs."
-    try:
-        train_command()
-    except UsageError as e:
-        if os.environ.get("RANK", "0") == "0":
-            click.echo(f"treekit: {e}", err=True)
-        sys.exit(2)
-
-# %% ../../nbs/25_cli/09_train.ipynb #41817fc0
-if __name__ == "__main__":
-    _main()

@@ -21,7 +21,7 @@ from .parse_prefetch import QuestionParses, Unusable
 from .planning import INDEX, models_of, open_store, plan_run
 from .progress import Progress
 from .prompts import templates_of
-from .provenance import is_embedded, run_facts, sample_key, sources_of
+from .provenance import contract_of, is_embedded, run_facts, sample_key, sources_of
 from .resources import Resources, chat_for
 from .results import Results, Row, common_reasons, note_replied, replies_by_model, same_reason
 from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
@@ -376,6 +376,7 @@ def execute(
     options: RunOptions,
 ) -> Results:
     "Answer all questions with all methods; stored predictions are reused."
+    contract_of(profile)  # one that can't be read is said before the first call
     store = open_store(profile, options)
     models = models_of(options, profile, store)
     library = Resources(
@@ -422,7 +423,7 @@ def execute(
     served = () if profile.offline else tuple(sorted(counts)) or store.served(models.model, models.endpoint)
     samples = {d: sample_key(qs) for d, qs in questions.items()}
     facts = {
-        (name, d): run_facts(name, m, d, qs, library, models, served, samples[d])
+        (name, d): run_facts(name, m, d, qs, library, models, served, samples[d], [rows[name, d, q.id] for q in qs])
         for name, m in methods.items()
         for d, qs in questions.items()
     }

@@ -4,19 +4,20 @@
 
 # %% auto #0
 __all__ = ['PUBLISHED_IDS', 'LONGBENCH', 'NEUTRAL', 'JUDGED_BY', 'NOTED', 'WORDING', 'question_key', 'published_texts',
-           'questions_fact', 'is_embedded', 'switches_of', 'switched', 'printed_method', 'reading_of', 'RunFacts',
-           'unit_of', 'sample_key', 'sources_of', 'run_facts', 'Said', 'differences']
+           'questions_fact', 'is_embedded', 'switches_of', 'switched', 'printed_method', 'reading_of',
+           'implementation_of', 'RunFacts', 'unit_of', 'contract_of', 'sample_key', 'sources_of', 'run_facts', 'Said',
+           'differences', 'choices']
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #6ded0c8b
-import dataclasses, fnmatch, functools, hashlib, html, inspect, json, re, sys
-from dataclasses import dataclass
+import dataclasses, fnmatch, functools, hashlib, html, inspect, json, re, sys, tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..config import Profile, UsageError, kit_path
-from ..core.fingerprints import fingerprint
+from ..core.fingerprints import code_hash, fingerprint
 from ..core.method import Intervened, bare_method, configure, requirements_of, settings
-from ..utils.model_files import MINILM, trained_folder
+from ..utils.model_files import MINILM, trained_folder, weights_of
 from ..core.types import Question
 from ..corpora.load import split_of
 
@@ -199,6 +200,24 @@ def reading_of(
     other = {f for f, v in own.items() if v != getattr(printed, f)} if printed is not None else set(switches) & set(own)
     return tuple(f"{f}={own[f]}" for f in own if f in other - NEUTRAL)
 
+
+def implementation_of(
+    kind: type,  # class of a method
+) -> str:  # "treekit.papers.arise.method.ARISE 0123456789ab"
+    "Class of a method, with the hash of its module's code. A function that another module has put into the class is named."
+    name, module = f"{kind.__module__}.{kind.__qualname__}", sys.modules.get(kind.__module__)
+    file, code = getattr(module, "__file__", None), getattr(inspect.unwrap(kind.__call__), "__code__", None)
+    if getattr(module, kind.__qualname__, None) is not kind or not file or not code:
+        return f"{name} of no module"
+    homes = {
+        sys.modules[k.__module__].__file__
+        for k in kind.__mro__
+        if "__call__" in vars(k) and k.__module__ in sys.modules
+    }
+    if code.co_filename not in homes:
+        return f"{name} with a function of {Path(code.co_filename).name}"
+    return f"{name} {code_hash(Path(file).read_text(encoding='utf-8'))[0][:12]}"
+
 # %% ../../nbs/14_experiments/00_provenance.ipynb #5fd2ed81
 @dataclass(frozen=True)
 class RunFacts:
@@ -237,11 +256,14 @@ class RunFacts:
     length_control: str = ""  # RDR²'s: answers as long as the references, "True" or "False"
     prompts: str = ""  # whose words: "paraphrase", "printed", "of a file"; empty: no model reads them
     reading: tuple[str, ...] = ()  # `reading_of`
+    method: str = ""  # `implementation_of` its class
+    replies: str = ""  # "to each question", or to how many there was none; a failed question needs none
+    declared: tuple[str, ...] = ()  # facts that a contract declares, with its name and its source
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
 JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
 # facts that are recorded but not compared here
-NOTED = ("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort")
+NOTED = ("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort", "declared")
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):
@@ -256,13 +278,14 @@ def _approximate(profile, named):
 
 def unit_of(
     questions: list[Question],  # with passages of their own
-) -> str:  # "sentences", "pieces of 100 words" (LongBench's pages, cut), or "paragraphs"
+) -> str:  # "sentences", "pieces of 100 words" (LongBench's pages, cut: the longest has so many), or "paragraphs"
     "What a question's own passages are."
     ids = [p.id for q in questions[:1] for p in q.paragraphs]
     if ids and all(re.search(r"#\d+$", i) for i in ids):
         return "sentences"
     longbench = questions and re.fullmatch(LONGBENCH.get(questions[0].dataset, "(?!)"), questions[0].id)
-    return "pieces of 100 words" if longbench else "paragraphs"
+    longest = max((len(p.text.split()) for q in questions[:1] for p in q.paragraphs), default=0)
+    return f"pieces of {longest} words" if longbench else "paragraphs"
 
 
 def _searched(dataset, library, questions):
@@ -278,9 +301,11 @@ def _searched(dataset, library, questions):
     return found | dict(index=library.index(dataset).fingerprint)
 
 
-def _trained(other):
-    """A model of a role by its name, and by the record that `treekit train` wrote beside it. A server has the model of a training under the
-    training's name; without the record a served name says nothing of a training."""
+def _trained(other, declared):
+    """A model of a role by its name, and by the record that `treekit train` wrote beside it, or a contract's. A server has the model of a
+    training under the training's name; without a record a served name says nothing of a training."""
+    if declared.get("model") == other.model:
+        return _recipe(declared["name"], declared)
     served = str(other.endpoint).startswith("http")
     path = Path(trained_folder(other.model) if served else getattr(other, "folder", ""), "trained_as.json")
     try:
@@ -290,25 +315,33 @@ def _trained(other):
     if served and not said:
         return f"{other.model}, by name"
     below = [part for part in path.parent.parts[-3:] if part != "model"]  # NAME/ppo/model, NAME/tag-prompt-…
+    name = f"{said['role']} {'/'.join(below[-2:])}" if served else other.model
+    forged = said.get("preset", "tiny").lower() != "tiny" and said.get("weights") != weights_of(path.parent)
+    return "a record of other weights: " * forged + _recipe(name, said)
+
+
+def _recipe(name, said):
+    "Name of a trained model, and what its record says of the training."
     parts = [
-        f"{said['role']} {'/'.join(below[-2:])}" if served else other.model,
-        f"preset {said['preset']}" if "preset" in said else "",
-        str(said.get("model", "")),
-        f"{said['questions']} questions" if said.get("questions") else "",
+        name,
         "synthetic questions" if said.get("synthetic") else "",
+        f"preset {said['preset']}" if "preset" in said else "",
+        str(said.get("base", said.get("model", "") if "name" not in said else "")),
+        f"{said['questions']} questions" if said.get("questions") else "",
         *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
     ]
     return ", ".join(filter(None, parts))
 
 
-def _needed(method, models, profile, embedder, documents):
+def _needed(method, models, profile, embedder, documents, roles):
     "Facts about what a method needs."
     needs, name = (
         requirements_of(method),
         {"parser": profile.parser, "wiki": profile.wiki, "embedder": getattr(embedder, "name", MINILM)},
     )
     for role in ("router", "navigator"):
-        name[role] = _trained(other) if (other := getattr(models, role)) else "the model that answers"
+        other = getattr(models, role)
+        name[role] = _trained(other, roles.get(role, {})) if other else "the model that answers"
     if "documents" in needs:
         name["documents"] = documents()
     found = {need: name[need] for need in needs if need in name}
@@ -320,6 +353,59 @@ def _needed(method, models, profile, embedder, documents):
 def _scorer(method):
     "Scorer of ARISE's risk; empty for a method whose value isn't the risk."
     return str(getattr(method, "scorer", "")) if getattr(method, "value", "risk") == "risk" else ""
+
+# %% ../../nbs/14_experiments/00_provenance.ipynb #0c550293
+_PARTS = dict(
+    methods={"class", "hash", "facts"},
+    roles={"model", "name", "preset", "base", "questions", "paths", "labels", "rate"},
+)
+
+
+def contract_of(
+    profile: Profile,  # its `contract`
+) -> dict:  # source, methods, roles, and the file's name with its hash; empty: nothing is declared
+    "Contract of methods and weights from elsewhere. Raises `UsageError` for one that can't be read or has other parts."
+    if not profile.contract:
+        return {}
+    path = Path(profile.contract)
+    try:
+        text = path.read_text(encoding="utf-8")
+        said = tomllib.loads(text)
+        kinds = {kind: said.get(kind, {}) for kind in _PARTS}
+        wrong = [*(said.keys() - {"source", *_PARTS})]
+        wrong += [
+            f"{kind}.{name}.{k}"
+            for kind, own in kinds.items()
+            for name, one in own.items()
+            for k in one.keys() - _PARTS[kind]
+        ]
+        needed = dict(methods={"class", "hash"}, roles={"model", "name"})
+        wrong += [
+            f"{kind}.{name} without {k}"
+            for kind, own in kinds.items()
+            for name, one in own.items()
+            for k in needed[kind] - one.keys()
+        ]
+        known = {f.name for f in dataclasses.fields(RunFacts)}
+        wrong += [k for one in kinds["methods"].values() for k in one.get("facts", {}).keys() - known]
+    except (OSError, ValueError, AttributeError) as e:
+        raise UsageError(f"the contract {path.name} can't be read: {type(e).__name__}: {e}") from None
+    if wrong or not said.get("source"):
+        raise UsageError(
+            f"the contract {path.name} needs `source`, and parts as in the guide: {', '.join(sorted(wrong)) or 'no source'}"
+        )
+    return dict(said, name=f"{path.name} {hashlib.sha256(text.encode()).hexdigest()[:12]}")
+
+
+def _with_declared(facts, row, said):
+    "Facts of a run, completed by what a contract declares. What the kit sees itself is never replaced."
+    own, given = said.get("methods", {}).get(row, {}), {}
+    shown = [f"{r}={v}" for r, w in said.get("roles", {}).items() if (v := getattr(facts, r, "")).startswith(w["name"])]
+    if own and facts.method == f"{own.get('class')} {own.get('hash')}":
+        given = {k: v for k, v in own.get("facts", {}).items() if getattr(facts, k) in ("", None)}
+        shown += [f"method={facts.method}", *(f"{k}={v}" for k, v in given.items())]
+    by = f"declared by {said['name']}: {said['source']}" if shown else ""
+    return replace(facts, **given, declared=tuple(f"{part}, {by}" for part in shown))
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #32e9a4fd
 WORDING = {
@@ -354,6 +440,7 @@ def run_facts(
     models: Any,  # a `treekit.experiments.run.Models`
     served: tuple[str, ...] = (),  # what the server says its model is
     sample: str = "",  # of `sample_key`; default: found out now
+    rows: list = (),  # of the cell, with the replies to each question
 ) -> RunFacts:
     "Metadata of a cell's run."
     profile = library.profile
@@ -366,7 +453,15 @@ def run_facts(
         Path(profile.data).stem if Path(profile.data).is_file() else "",
         getattr(method, "temperature", None),
     )
-    return RunFacts(
+    silent, declared = sum(not (r.error or r.replied) for r in rows), contract_of(profile)
+    replies = (
+        f"none of a named model to {silent:,} of {len(rows):,} questions"
+        if silent
+        else "to each question"
+        if rows
+        else ""
+    )
+    facts = RunFacts(
         model=models.model,
         served=served,
         questions=questions_fact(dataset, questions, generated, file),
@@ -375,7 +470,7 @@ def run_facts(
         supporting=str(library.coverage(dataset, questions)),
         sample=sample or sample_key(questions),
         **_searched(dataset, library, questions),
-        **_needed(method, models, profile, library.others.get("embedder"), documents),
+        **_needed(method, models, profile, library.others.get("embedder"), documents, declared.get("roles", {})),
         reranker=str(getattr(method, "reranker", "") or ""),
         scorer=_scorer(method),
         qa_judge=profile.qa_judge,
@@ -388,7 +483,10 @@ def run_facts(
         prompts="" if profile.offline else WORDING.get(profile.prompts, "of a file"),
         policy=models.model,
         reading=reading_of(name, method, switches_of(profile)),
+        method=implementation_of(type(bare_method(method))),
+        replies="" if profile.offline else replies,
     )
+    return _with_declared(facts, name, declared)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #964e650d
 @dataclass(frozen=True)
@@ -404,7 +502,12 @@ class Said:
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1a92b74f
 def _matches(value, patterns):
     text = f"{value:g}" if isinstance(value, float) else str(value)
-    return any(fnmatch.fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
+    return any(
+        float(text) >= float(pattern[2:])
+        if pattern.startswith(">=")
+        else fnmatch.fnmatchcase(text.lower(), pattern.lower())
+        for pattern in patterns
+    )
 
 
 def _concerned(facts, metric):
@@ -415,13 +518,25 @@ def _concerned(facts, metric):
     }
 
 
+def _accepted(said, name):
+    return said[name].accepts if name in said else ()
+
+
 def _readings(facts, said):
     "The fields of a method that aren't the printed row's, and those of the printed row that the method lacks."
-    wanted = said["fields"].accepts if "fields" in said else ()
-    other = [f"{field}, not the paper's interpretation" for field in facts.reading if field not in wanted]
+    wanted, free = _accepted(said, "fields"), _accepted(said, "open")
+    other = [
+        f"{field}, not the paper's interpretation"
+        for field in facts.reading
+        if field not in wanted and field.partition("=")[0] not in free
+    ]
     named = {field.partition("=")[0] for field in facts.reading}
     lacking = [(name, value) for name, _, value in (field.partition("=") for field in wanted) if name not in named]
     return other + [f"{name} isn't {value}, published: {said['fields'].value}" for name, value in lacking]
+
+
+def _is_declared(facts, name, value):
+    return any(part.startswith(f"{name}={value}, declared by") for part in facts.declared)
 
 
 def differences(
@@ -429,17 +544,29 @@ def differences(
     said: dict[str, Said],  # fact -> the paper's value
     metric: str = "",  # of the cell
 ) -> list[str]:  # "parser=bundled, published: Stanza"; empty: the same experiment
-    "In which facts a run isn't the paper's."
+    "In which facts a run isn't the paper's, or isn't known to be."
     source = said.get("source")
     out = [f"quoted from {source.value}"] if source and not source.accepts else []
     out += _readings(facts, said)
     for name, value in _concerned(facts, metric).items():
         if value in ("", None):
-            continue
-        if name == "prompts" and value == "of a file":
+            out += [f"{name} isn't known, published: {said[name].value}"] if name in said else []
+        elif name == "prompts" and value == "of a file":
             out.append("prompts reworded by a file")
+        elif name == "method" and _is_declared(facts, name, value):
+            continue
         elif name in said and not _matches(value, said[name].accepts):
             out.append(f"{name}={value}, published: {said[name].value}")
         elif name == "questions" and name not in said and not value.startswith("published"):
             out.append(f"{name}={value}")
     return out
+
+
+def choices(
+    facts: RunFacts,
+    said: dict[str, Said],  # fact -> the paper's value
+) -> list[str]:  # "unit=paragraphs, open in the paper"
+    "What a run chose where the paper leaves it open, and what a contract declares."
+    own = [f"{s.fact}={getattr(facts, s.fact)}" for s in said.values() if s.accepts == ("*",) and s.fact in vars(facts)]
+    own += [field for field in facts.reading if field.partition("=")[0] in _accepted(said, "open")]
+    return [f"{part}, open in the paper" for part in own] + list(facts.declared)

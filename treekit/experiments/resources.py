@@ -279,10 +279,12 @@ def chat_for(
     "Create the LLM client of a profile: an offline model, a trained one, one on this machine, or a client for its endpoint."
     if profile.endpoint == "trained":
         from treekit.utils.model_files import trained_folder
-        from treekit.training.search_r1 import answering
 
         if not role:
-            return answering(profile.name, trained_folder(profile.model))
+            raise UsageError(
+                f"the model of profile {profile.name!r} is trained to take questions apart or to route, not to answer: "
+                f"use it beside another, as in --set navigator={profile.name}"
+            )
         kind = trained_class(role)
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:

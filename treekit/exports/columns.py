@@ -130,7 +130,7 @@ low number lower end of the 95 % bootstrap interval; null: there is none
 high number upper end of the interval
 published number of a written table; null: nothing, or it can't be read
 flag text of a written table: whether the printed number is ok, derived, uncertain or illegible
-verdict text of a written table: reproduced, outside, not comparable, not run; empty for a bundled model
+verdict text of a written table: confirmed, compatible, different, not comparable, not run; empty for a bundled model
 reason text why it has no number, or what makes it another experiment than the printed one
 """)
 

@@ -16,7 +16,7 @@ from .claims import CLAIM_OUTCOMES, SIZES
 from .claims_page import claims_by_artefact, claims_in
 from .tables import what_was_run
 from .titles import artefact_of, evidence_of, is_added, paper_names, title_of
-from .verdicts import count_verdicts, counts_text
+from .verdicts import JUDGED, count_verdicts, counts_text, power
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/16_figures/18_index_page.ipynb #2a7a83b4
@@ -93,7 +93,7 @@ def _opening(found):
             "neither confirms nor refutes a printed score, so its cells have no verdicts and no claim is judged on it."
         )
     who = f"Here {', '.join(models)} answered." if models else "No model was called."
-    return f"{what} {who} A printed number counts as reproduced only if the same experiment ran; each table names the differences."
+    return f"{what} {who} A printed number has a verdict only if the same experiment ran; each table names the differences."
 
 
 def _claims_table(folder, found):
@@ -183,9 +183,7 @@ def _pages(paper, folder):  # label -> address from the paper's folder
 
 def _cells(counts):
     "Verdicts of a table, and its failed questions."
-    told = ", ".join(f"{counts[v]} {v}" for v in ("reproduced", "outside") if counts.get(v)) or (
-        "not compared" if counts else ""
-    )
+    told = ", ".join(f"{counts[v]} {v}" for v in JUDGED if counts.get(v)) or ("not compared" if counts else "")
     return told + (f"; {counts['failures']} failed questions" if counts.get("failures") else "")
 
 
@@ -247,13 +245,52 @@ def _paper_lines(paper, folder, artefacts, counts):
     return "\n".join(f"- {line}" for line in lines)
 
 
+def _power(paper):
+    "What each printed column can confirm: the gain of the paper's method, the questions, and how many would do."
+    known = discover().get(paper)
+    tables = (
+        sorted({r["csv"].removesuffix(".csv") for r in known.inventory()} - {""})
+        if known and not known.is_study
+        else []
+    )
+    rows = [
+        r
+        for name in tables
+        if name.startswith(("table", "figure")) and known.path(f"{name}.csv").is_file()
+        for r in power(paper, name)
+    ]
+    if not rows:
+        return ""
+
+    def line(r):
+        needed = (
+            f"{r['needed']:,}{' with the same weights' * r['trained']}"
+            if r["needed"]
+            else "no gain"
+            if r["gain"] <= 0
+            else "not known"
+        )
+        column = " ".join(filter(None, (r["dataset"], r["metric"])))
+        return r["artefact"], md(r["group"]), md(column), md(r["method"]), f"{r['gain']:.3g}", r["n"] or "", needed
+
+    heads = "artefact", "model", "column", "row", "gain printed", "n printed", "n needed to confirm"
+    return (
+        "## Power of the printed tables\n\n*Gain*: the printed value of the paper's best row minus that of its best baseline (of its best "
+        "ablation, where the table has no baseline), in the table's unit. *n needed*: questions on both sides with which four of five "
+        "perfect replications are confirmed; where an answer is not right or wrong, at most so many. Another training of a router or a "
+        "navigator adds its own difference. *Not known*: the metric has no known error.\n\n"
+        + md_table(heads, map(line, rows))
+    )
+
+
 def _paper_page(paper, folder, artefacts, counts, models):
     "A paper's lines, and its artefacts."
     claims = claims_by_artefact(folder / paper / "claims.csv")
     rows = [_line(paper, artefact, parts, claims, models) for artefact, parts in artefacts.items()]
     table = md_table(("", "artefact", "evidence", "claims", "cells compared with the paper", "files"), rows)
     words = (
-        "*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
+        "*Confirmed*, *compatible*, *different*: the same experiment, as far as the paper tells; its number is closer than half of the "
+        "paper's gain over its best baseline, or not different, or different. "
         "*Not compared*: another model or other questions; the differences are listed below each table. "
     )
     legend = ("" if models == ["simulated"] else words) + (
@@ -267,6 +304,7 @@ def _paper_page(paper, folder, artefacts, counts, models):
         _paper_lines(paper, folder, artefacts, counts),
         legend,
         table,
+        _power(paper),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
 

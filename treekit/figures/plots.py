@@ -268,7 +268,7 @@ def dot_plot(
         return (not group or r["group"] == group) and (not metric or r["metric"] == metric)
 
     records = [r for r in df.to_dict("records") if wanted(r) and r["method"] != "Rel. Impr."]
-    finding = leads(records, df.attrs.get("scores") or CellScores(), lambda m: role_of(m) == "own", shown_name)
+    finding = leads(records, df.attrs.get("scores") or CellScores(), role_of, shown_name)
     plan = _DotPlan(records, width, across)
     fig, axes = plt.subplots(plan.down, plan.across, figsize=(width, plan.height), sharey=True, squeeze=False)
     for ax in axes.flat[len(plan.panels) :]:

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'load_folder', 'StanzaParser',
-           'parser_location', 'parser_for']
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'load_folder', 'preload_models',
+           'StanzaParser', 'parser_location', 'parser_for']
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
 import hashlib, json, pickle, threading, zlib
@@ -14,7 +14,6 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
-from zipfile import BadZipFile
 from ..config import UsageError, choose, kit_path, nearest, run_options, work_dir
 from ..utils.sqlite_cache import cache_database, shipped_rows
 from ..utils.model_files import trained_folder
@@ -322,11 +321,6 @@ PACKAGES = (
 )  # Stanza's for English: three sets of models for all processors, and the treebanks
 
 
-def _load(folder, package):
-    "Stanza pipeline over a folder of models, or over one of Stanza's packages."
-    return load_package(package) if package else load_folder(folder)
-
-
 def load_package(package):
     import stanza
 
@@ -409,44 +403,18 @@ def _place(w):
     return (w.parent.start_char, w.parent.end_char) if w.start_char is None else (w.start_char, w.end_char)
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #8d21f0b7
+_torch_in_use = threading.Lock()  # the number of its threads is the process's
+
+
 @lru_cache(maxsize=2)
-def _models(folder, stamp):
-    "Numpy models of a folder; `None` if they are unsupported or unreadable, so that Stanza reports why."
-    from treekit.syntax.numpy_stanza import BundledModels
-
-    check_models(folder)
-    try:
-        made = BundledModels(folder)
-    except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, pickle.UnpicklingError):
-        return None
-    return made if made.known else None
+def _pipeline(folder, package, stamp):
+    "Pipeline over a folder of models, or over one of Stanza's packages. `stamp` changes with the files and invalidates the cache."
+    return load_package(package) if package else load_folder(folder)
 
 
-def _complete(sentences, phrases):
-    "Whether all sentences are complete and within the maximum length."
-    return all(len(words) <= LONGEST_SENTENCE and (tree or not phrases) for words, tree, _ in sentences)
-
-
-def _parsed(text, sentences):
-    "Convert the output of `BundledModels.parse` to a `Parse`."
-
-    def sentence(words, top, names):
-        def tree(node):
-            label, start, end, children = node
-            return (
-                Constituent(label, start, end, tuple(map(tree, children)))
-                if children
-                else Constituent(words[start][4], start, end)
-            )
-
-        if top and top[0] == "ROOT" and len(top[3]) == 1:
-            top = top[3][0]
-        tags = (("X" if w[3] == "_" else w[3], "" if w[4] == "_" else w[4]) for w in words)
-        tokens = tuple(Token(*w[:3], *tag, *w[5:]) for w, tag in zip(words, tags))
-        places = ((tokens[a].start, tokens[b].end, kind) for a, b, kind in names)
-        return Sentence(tokens, top and tree(top), tuple(Entity(text[a:b], kind, a, b) for a, b, kind in places))
-
-    return Parse(text, tuple(sentence(*s) for s in sentences))
+def preload_models():
+    "Load the bundled models, so that a forked process has them."
+    StanzaParser().parse_uncached(["Who?"])
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #823614b1
 class StanzaParser:
@@ -465,7 +433,6 @@ class StanzaParser:
         self.folder = None if package else Path(folder or run_options().parser_dir or kit_path("data", "parser"))
         if self.folder and not self.folder.is_dir():
             raise UsageError(f"no folder {str(self.folder.name)!r} with parser models")
-        self._pipeline, self._lock = None, threading.Lock()  # loaded on first use
 
     @property
     def label(self) -> str:
@@ -510,35 +477,22 @@ class StanzaParser:
         return [known[t] for t in texts]
 
     def parse_uncached(self, texts, phrases=True):
-        "Parse without the cache: supported texts and models in numpy, the others by Stanza. `phrases`: with constituency trees."
-        from treekit.syntax.numpy_stanza import plain
-
-        with self._lock:
-            models = None if self.package else _models(str(self.folder), _stamp(self.folder))
-            read = (
-                dict(zip(few, models.parse(few, phrases))) if models and (few := [t for t in texts if plain(t)]) else {}
-            )
-            made = {t: _parsed(t, sentences) for t, sentences in read.items() if _complete(sentences, phrases)}
-            if rest := [t for t in texts if t not in made]:
-                made |= zip(rest, self._by_stanza(rest, phrases))
-        return [made[t] for t in texts]
-
-    def _by_stanza(self, texts, phrases):
+        "Parse without the cache. `phrases`: with constituency trees."
+        import stanza  # noqa: F401 (a message names the first library that is missing)
         import torch
+        from stanza.models.common.doc import Document
 
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # the same order of summation on every machine, and faster for small models
-        try:
-            if self._pipeline is None:
-                self._pipeline = _load(self.folder, self.package)
-            from stanza.models.common.doc import Document
-
-            first, *rest = (p for name, p in self._pipeline.processors.items() if phrases or name != "constituency")
-            docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
-            for processor in rest:
-                docs = processor.bulk_process(docs)
-        finally:
-            torch.set_num_threads(threads)
+        with _torch_in_use:
+            threads = torch.get_num_threads()
+            torch.set_num_threads(1)  # the same order of summation on every machine, and faster for small models
+            try:
+                pipeline = _pipeline(self.folder, self.package, self.folder and _stamp(self.folder))
+                first, *rest = (p for name, p in pipeline.processors.items() if phrases or name != "constituency")
+                docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
+                for processor in rest:
+                    docs = processor.bulk_process(docs)
+            finally:
+                torch.set_num_threads(threads)
         return [_convert(d, t) for d, t in zip(docs, texts)]
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #d250fa39

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ..config import Profile, UsageError, work_dir
 from ..utils.atomic_write import write_whole
+from ..utils.model_files import weights_of
 from .client import plain_template, serving_command
-from .distributed import group_rank, told_by_first
 
 # %% ../../nbs/13_training/13_job.ipynb #68828766
 def _saved(path):
@@ -60,19 +60,15 @@ class TrainingJob:
 
     def begun(self) -> Path:
         "Folder of the job, claimed for it. `UsageError` if it belongs to another job."
-
-        def look():
-            path, own = self.folder / "errand.json", json.dumps(self.record(), indent=1, sort_keys=True)
-            if not path.exists():
-                write_whole(path, own)
-            elif (was := _saved(path)) != json.loads(own):
-                other = sorted(k for k in {*was, *json.loads(own)} if was.get(k) != json.loads(own).get(k))
-                raise UsageError(
-                    f"{self.name!r} is the name of another training (it differs in {', '.join(other)}): "
-                    f"choose another --name, or delete the folder trained/{self.name} in the work folder"
-                )
-
-        told_by_first(look)
+        path, own = self.folder / "errand.json", json.dumps(self.record(), indent=1, sort_keys=True)
+        if not path.exists():
+            write_whole(path, own)
+        elif (was := _saved(path)) != json.loads(own):
+            other = sorted(k for k in {*was, *json.loads(own)} if was.get(k) != json.loads(own).get(k))
+            raise UsageError(
+                f"{self.name!r} is the name of another training (it differs in {', '.join(other)}): "
+                f"choose another --name, or delete the folder trained/{self.name} in the work folder"
+            )
         return self.folder
 
     @classmethod
@@ -106,12 +102,10 @@ def ready(
     **about,  # further fields of `trained_as.json`
 ):
     "Register the job's finished model under its name."
-    if group_rank():
-        return
     made = dict(
         role=job.role, preset=job.preset, model=job.model, questions=job.questions, synthetic=job.profile.synthetic
     )
-    write_whole(model / "trained_as.json", json.dumps(made | about))
+    write_whole(model / "trained_as.json", json.dumps(made | dict(weights=weights_of(model)) | about))
     write_whole(
         job.folder / "ready.json", json.dumps(dict(model=model.relative_to(job.folder).as_posix(), role=job.role))
     )

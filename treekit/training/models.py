@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..config import UsageError, child_environment, choose, replace_environment
-from .distributed import group_rank
 
 # %% ../../nbs/13_training/06_models.ipynb #62b12b30
 _PIECES = r"\n\t*| ?</?\w+>| ?\[[A-Z]+\] ?| ?=+|\d+:?| ?[^\W\d_]+| ?[^\w\s]|[\s\S]"
@@ -192,9 +191,7 @@ def save_model(
     folder: Path | str,
     kept: str = "",  # torch type to round the weights to, also in memory; empty: unchanged
 ):
-    "Save a model, or its adapter only, in the format of `load_model`. The first process writes."
-    if group_rank():
-        return
+    "Save a model, or its adapter only, in the format of `load_model`."
     if kept:
         import torch
 

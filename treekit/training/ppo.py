@@ -37,7 +37,6 @@ from treekit.training.sft import (
     training_state,
     train,
 )
-from .distributed import group_size
 from .models import load_model, save_model
 from ..scoring.statistics import pearson
 
@@ -223,14 +222,13 @@ class PPO(Recipe):
 class Episode(Encoded):
     "Tokenized prompt with its reply."
 
-    mask: list  # mask of the tokens from `start`: 1 for the policy's own tokens
     reply: str  # text for the reward function
     ended: bool = True  # False if truncated
 
     @property
     def own(self) -> list[int]:
         "Positions of the policy's own tokens."
-        return [self.start + k for k, own in enumerate(self.mask) if own]
+        return list(range(self.start, len(self.tokens)))
 
 # %% ../../nbs/13_training/08_ppo.ipynb #fb703f73
 def continued(
@@ -299,7 +297,7 @@ def sample(
 
     def episode(id, row, new):
         reply = tokenizer.decode(new, skip_special_tokens=True)
-        return Episode(id, [*row, *new], len(row), [1] * len(new), reply, new[-1] == tokenizer.eos_token_id)
+        return Episode(id, [*row, *new], len(row), reply, new[-1] == tokenizer.eos_token_id)
 
     return [episode(id, row, new) for (id, _), row, new in zip(prompts, rows, drawn)]
 
@@ -383,7 +381,7 @@ def _by_lots(look, lots, episodes, micro):
         for lot in lots:
             size = micro or len(lot)
             for some in (lot[at : at + size] for at in range(0, len(lot), size)):
-                lengths = [sum(episodes[i].mask) for i in some]
+                lengths = [len(episodes[i].own) for i in some]
                 looks = [x.split(lengths) for x in look([episodes[i] for i in some])]
                 for i, *found in zip(some, *looks):
                     out[i] = found
@@ -404,8 +402,6 @@ def _checked(step, episodes, found):
             f"update {step + 1}: the reward of {', '.join(bad)} is no number; "
             f"the batch was {batch}: look at the reward function"
         )
-    if not any(e.own for e in episodes):
-        raise UsageError(f"update {step + 1}: no episode has a token of the policy's own: look at the rollout's masks")
     return found
 
 # %% ../../nbs/13_training/08_ppo.ipynb #99300fad
@@ -481,8 +477,6 @@ def _stream(n, recipe):
 def _check_prompts(tokenizer, prompts, recipe):
     if not prompts:
         raise UsageError("there is nothing to train on: no prompt is left")
-    if group_size() > 1:
-        raise UsageError("PPO trains in one process here: start it without --processes, or export its data to verl")
     room = recipe.max_tokens - recipe.max_new
     for id, text in prompts:
         if not 0 < (n := len(prompt_tokens(tokenizer, text))) <= room:
@@ -498,9 +492,7 @@ def ppo(
     reward: Callable,  # function (prompts, replies) -> scores; for a reward model: `frozen`
     recipe: PPO,
     folder: Path | str | None = None,  # folder of the checkpoint, from which training resumes
-    rollout: Callable = sample,  # (model, tokenizer, prompts, recipe, seed) -> episodes
     evaluate: Callable | None = None,  # model -> {metric: value}
-    label: str = "PPO",  # label of the progress bar
 ) -> tuple:  # (the policy with its critic's head, the log of each update step)
     """Train a policy by PPO, from the start or from the folder's checkpoint. Raises `Diverged`.
     A row of the log: reward, kl (nats per reply), length (tokens), ended, clipped (shares), value_loss, entropy, beta, lr."""
@@ -512,13 +504,12 @@ def ppo(
     stream, steps = _stream(len(prompts), recipe), max(1, round(len(prompts) * recipe.epochs / recipe.rollouts))
     weights = [(name, p.flatten()[:16].tolist()) for name, p in reference.items()]
     course = Trainer(model, recipe, steps, digest(asdict(recipe), [list(p) for p in prompts], weights), folder)
-    for step in course.run(label):
+    for step in course.run("PPO"):
         beta = _next_beta(course.log, recipe)
         asked = [prompts[i] for i in stream[step * recipe.rollouts : (step + 1) * recipe.rollouts]]
-        episodes = rollout(model, tokenizer, asked, recipe, recipe.seed * 1_000_003 + step)
+        episodes = sample(model, tokenizer, asked, recipe, recipe.seed * 1_000_003 + step)
         found = _checked(step, episodes, reward(asked, [e.reply for e in episodes]))
         row = dict(reward=math.fsum(found) / len(found), ended=sum(e.ended for e in episodes) / len(found))
-        episodes, found = zip(*((e, score) for e, score in zip(episodes, found) if e.own))
         passes = [_lots(len(episodes), recipe.batch, f"{recipe.seed} {step} {k}") for k in range(recipe.passes)]
         old = _by_lots(lambda b: seen(model, b), passes[0], episodes, recipe.micro)
         with use_adapter(model, reference):
@@ -534,7 +525,7 @@ def ppo(
             dict(
                 **row,
                 kl=mean(away),
-                length=mean(sum(e.mask) for e in episodes),
+                length=mean(len(e.own) for e in episodes),
                 clipped=cut / terms,
                 value_loss=off / terms,
                 entropy=torch.cat([x[2] for x in old]).mean().item(),

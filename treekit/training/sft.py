@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from .models import extra, recomputed, tiny_model, tokenizer_of
-from .distributed import gradients_summed, group_rank, group_size, own_share, summed_up, told_by_first
 from ..config import UsageError, choose
 from ..core.fingerprints import code_fingerprint
 from ..utils.atomic_write import write_whole
@@ -149,7 +148,7 @@ def short_enough(
     kept = [e for e in fit if len(e.tokens) <= max_tokens]
     if data and not kept:
         raise UsageError(f"all {len(data)} samples are longer than {max_tokens:,} tokens: raise max_tokens")
-    if long and not group_rank():
+    if long:
         left = len(data) - len(kept)
         cut = f", cut: {len(long) - left:,}" if too_long == "cut" else ""
         print(
@@ -252,11 +251,9 @@ def load_checkpoint(path: Path) -> dict:
 
 # %% ../../nbs/13_training/07_sft.ipynb #55533d34
 def save_checkpoint(path: Path, **contents):
-    "Write a checkpoint atomically. The first process writes."
+    "Write a checkpoint atomically."
     import torch
 
-    if group_rank():
-        return
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(f".{os.getpid()}.tmp")
     torch.save(contents, beside)
@@ -377,7 +374,6 @@ class Trainer:
         "Update the weights with the current gradients. Raises `Diverged` for non-finite ones, without an update."
         import torch
 
-        gradients_summed(self.masters.values())
         norm = torch.nn.utils.clip_grad_norm_(list(self.masters.values()), self.recipe.clip).item()
         if not (math.isfinite(loss) and math.isfinite(norm)):
             what = f"gradient is {norm}" if math.isfinite(loss) else f"loss is {loss}"
@@ -419,7 +415,7 @@ def train(
     evaluate: Callable | None = None,  # model -> {metric: value}
     label: str = "training",  # label of the progress bar
 ) -> list[dict]:  # log: step, loss, lr and metrics of `evaluate` for each step
-    "Train a model, from the start or from the folder's checkpoint. Each process of a group trains on its shard. Raises `Diverged`."
+    "Train a model, from the start or from the folder's checkpoint. Raises `Diverged`."
     if not data:
         raise UsageError("there is nothing to train on: no sample is left")
     steps = batches([len(e.tokens) for e in data], recipe.batch, recipe.epochs, recipe.seed)
@@ -427,12 +423,12 @@ def train(
     model.train()
     for step in course.run(label):
         batch, total = [data[i] for i in steps[step]], 0.0
-        terms, own = sum(map(weight, batch)), own_share(batch)
-        for at in range(0, len(own), micro := recipe.micro or len(batch)):
-            part = loss(model, own[at : at + micro])
+        terms, micro = sum(map(weight, batch)), recipe.micro or len(batch)
+        for at in range(0, len(batch), micro):
+            part = loss(model, batch[at : at + micro])
             (part / terms).backward()
             total += part.item()
-        course.update(total := summed_up(total), f"step {step + 1}", (e.id for e in batch))
+        course.update(total, f"step {step + 1}", (e.id for e in batch))
         course.end(dict(loss=total / terms), evaluate)
     model.eval()
     return course.log
@@ -500,26 +496,11 @@ def kept(
     path: Path,  # JSON file
     make: Callable,  # function () -> content
 ):
-    "Content of a file, computed if it doesn't exist. In a group, all processes compute it."
-    if group_size() > 1:
-        return _kept_together(path, make)
+    "Content of a file, computed if it doesn't exist."
     with once(path.parent):
         if not path.exists():
             write_whole(path, json.dumps(make(), ensure_ascii=False))
         return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _kept_together(path, make):
-    "`kept` for a process group: all processes compute, the first one writes."
-    if told_by_first(path.exists):
-        return told_by_first(lambda: json.loads(path.read_text(encoding="utf-8")))
-    made = make()
-
-    def keep():
-        write_whole(path, json.dumps(made, ensure_ascii=False))
-        return json.loads(path.read_text(encoding="utf-8"))
-
-    return told_by_first(keep)
 
 # %% ../../nbs/13_training/07_sft.ipynb #5c71d288
 def rehearsal(

@@ -16,7 +16,6 @@ from ...experiments.resources import Fictional, load, load_documents, source_of
 from ...retrieval.factory import retriever_for
 from .method import RDR2
 from ...training.models import load_model
-from ...training.distributed import told_by_first
 from treekit.papers.rdr2.training import (
     CURVE,
     DEV,
@@ -96,14 +95,10 @@ def router_samples(
 
     by = "gold" if labels == "gold" else job.profile.model
 
-    def once():
-        if not path.exists():
-            write_whole(path, json.dumps(make(), ensure_ascii=False))
-        if (was := read_samples(path)["labels"]) != by:
-            raise UsageError(f"the samples of {job.name!r} have other labels ({was}, not {by}): choose another --name")
-        return read_samples(path)
-
-    made = told_by_first(once)
+    if not path.exists():
+        write_whole(path, json.dumps(make(), ensure_ascii=False))
+    if (was := (made := read_samples(path))["labels"]) != by:
+        raise UsageError(f"the samples of {job.name!r} have other labels ({was}, not {by}): choose another --name")
     return made | {side: [sample_of(r) for r in made[side]] for side in ("train", "test")}
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #6e513c81
@@ -129,37 +124,27 @@ def _trained(job, row, data, settings):
     "Train a row and evaluate it on the test samples, or read the cached result."
     preset, setting, folder = PRESETS[job.preset], SETTINGS[row], row_folder(job, row)
     told = {k: v for k, v in settings.items() if v not in (None, "")}
-    found = told_by_first(lambda: found_result(folder))
+    found = found_result(folder)
     if found and found["settings"] == told:
         return found
     looks = dict(dev=data["test"][:DEV], looks=LOOKS) if row == CURVE else {}
     log = train_router(data["train"], folder, row, job.model, job.preset, seed=job.seed, **looks, **settings)
-
-    def asked():
-        model, tokenizer = load_model(folder)
-        made = dict(
-            settings=told, log=log, outputs=outputs(model.eval(), tokenizer, data["test"], preset, setting.format)
-        )
-        write_whole(folder / "result.json", json.dumps(made, ensure_ascii=False))
-        return made
-
-    return told_by_first(asked)
+    model, tokenizer = load_model(folder)
+    made = dict(settings=told, log=log, outputs=outputs(model.eval(), tokenizer, data["test"], preset, setting.format))
+    write_whole(folder / "result.json", json.dumps(made, ensure_ascii=False))
+    return made
 
 
 def _untrained(job, data, attention=""):
     "Outputs of the models before fine-tuning, or of a given base model."
     preset = PRESETS[job.preset]
-
-    def asked():
-        for name, base in zip(UNTRAINED, ("base", "inst")):
-            path = row_folder(job, name) / "result.json"
-            if path.exists() or (job.model and base == "base"):
-                continue
-            model, tokenizer = started(base, preset, job.seed, job.model, attention=attention)
-            said = outputs(model.eval(), tokenizer, data["test"], preset, "tag")
-            write_whole(path, json.dumps(dict(settings={}, log=[], outputs=said), ensure_ascii=False))
-
-    told_by_first(asked)
+    for name, base in zip(UNTRAINED, ("base", "inst")):
+        path = row_folder(job, name) / "result.json"
+        if path.exists() or (job.model and base == "base"):
+            continue
+        model, tokenizer = started(base, preset, job.seed, job.model, attention=attention)
+        said = outputs(model.eval(), tokenizer, data["test"], preset, "tag")
+        write_whole(path, json.dumps(dict(settings={}, log=[], outputs=said), ensure_ascii=False))
 
 
 def found_result(folder: Path) -> dict | None:  # with settings, log, outputs
@@ -178,7 +163,7 @@ def run_router(
     preset, used = PRESETS[choose("preset", job.preset, PRESETS)], ROUTER if row == ALL else row
     rows = [*SETTINGS] if row == ALL else [choose("row of Table 4", row, [*SETTINGS, ALL])]
     labels = choose("way to label", labels or ("gold" if job.profile.offline else "model"), LABELS)
-    told_by_first(lambda: check_name(job.name))
+    check_name(job.name)
     job.begun()
     if preset.bare:
         torch_on_one_thread()
@@ -187,7 +172,7 @@ def run_router(
     if row == ALL:
         _untrained(job, data, settings.get("attention", ""))
     ready(job, row_folder(job, used), format=SETTINGS[used].format, labels=data["labels"])
-    told_by_first(lambda: str(write_sections(profile_sections(job.name, "router", job.profile))))
+    write_sections(profile_sections(job.name, "router", job.profile))
     said = {name: percent(scores(data["test"], r["outputs"])) for name, r in found.items()}
     return dict(
         name=job.name,

@@ -8,7 +8,6 @@ __all__ = ['train_command']
 # %% ../../../nbs/17_papers/4_searchr/11_train_command.ipynb #f51ae332
 from .training_job import run_navigator
 from .verl_export import export_verl
-from ...training.distributed import group_rank
 from ...training.job import TrainingJob
 
 # %% ../../../nbs/17_papers/4_searchr/11_train_command.ipynb #3b2cf7b7
@@ -29,7 +28,7 @@ def train_command(
     lines += [
         ", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in row.items()) for row in made["stages"]
     ]
-    if export and not group_rank():
+    if export:
         made["exported"] = export_verl(job, export)
         lines.append(
             f"{export}: " + ", ".join(f"{k} {v:,}" for k, v in made["exported"].items()) + "; start launch.sh there"

@@ -32,7 +32,6 @@ from treekit.training.sft import (
     prompt_tokens,
 )
 from ...training.sft import short_enough, train, trained_by
-from ...training.distributed import told_by_first
 from ...training.deterministic_process import pinned
 from ...training.models import KEPT, load_model, save_model, tiny_model, tokenizer_of
 from ...core.fingerprints import method_fingerprint
@@ -287,7 +286,7 @@ def stage(
         prompts = [(id, prompt_of(q, preset)) for id, q in asked.items()]
         drawn = sample(*before("after SFT"), prompts * preset.drawn, preset.ppo, seed)
         fit = [(e, path) for e in drawn if (path := path_in(e.reply, asked[e.id], preset))]
-        scores = told_by_first(lambda: follow([(e.id, path) for e, path in fit]))
+        scores = follow([(e.id, path) for e, path in fit])
         return [
             RewardExample(f"{e.id}/drawn", prompt_of(asked[e.id], preset), e.reply, score)
             for (e, _), score in zip(fit, scores)

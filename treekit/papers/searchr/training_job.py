@@ -15,7 +15,6 @@ from ...core.method import gather_or_cancel
 from ...core.types import Question
 from .training import ON_ANSWERS, PRESETS, STAGES, Preset, train_navigator
 from .training_data import Pair, collected, followed
-from ...training.distributed import told_by_first
 from ...baselines.subquestions import checked
 from ...utils.atomic_write import write_whole
 from ...training.job import TrainingJob, torch_on_one_thread, ready, serve_line
@@ -38,7 +37,7 @@ def path_pairs(job: TrainingJob, preset: Preset) -> tuple[list[Pair], dict]:  # 
             pairs, counts = k.run(lambda: collected(every, k.context, preset.method))
         return dict(pairs=[asdict(p) for p in pairs], counts=counts)
 
-    made = told_by_first(lambda: _alone(job.folder / "pairs.json", make))
+    made = _alone(job.folder / "pairs.json", make)
     return [Pair(**p | dict(path=tuple(p["path"]))) for p in made["pairs"]], made["counts"]
 
 
@@ -90,7 +89,7 @@ def run_navigator(
     if job.model:
         preset = replace(preset, base=job.model)
     choose("stage", until, [*LEARNED, "reward model"])
-    told_by_first(lambda: check_name(job.name))
+    check_name(job.name)
     job.begun()
     if preset.bare:
         torch_on_one_thread()
@@ -107,8 +106,8 @@ def run_navigator(
         made_by = dict(stage=until, rate=preset.tuning.lr, paths=job.profile.model, labels=job.profile.model)
         ready(job, model := job.folder / LEARNED[until] / "model", **made_by)
         if not preset.bare:
-            found["serve"] = told_by_first(lambda: serve_line(job, model))
-        told_by_first(lambda: str(write_sections(profile_sections(job.name, "navigator", job.profile))))
+            found["serve"] = serve_line(job, model)
+        write_sections(profile_sections(job.name, "navigator", job.profile))
         found["profile"] = job.name
     return found
 

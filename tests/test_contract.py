@@ -1,0 +1,313 @@
+"No cheat is confirmed, a faithful laboratory is refused nothing, and the three words keep their error rates."
+
+import json, re
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fakes import FakeChat
+from treekit.baselines import revising
+from treekit.baselines.prompting import RetrieveAndRead
+from treekit.config import UsageError, load_profile
+from treekit.core.method import Prediction, Usage
+from treekit.core.prompts import Completion
+from treekit.core.types import Passage, Question
+from treekit.experiments import provenance
+from treekit.experiments.paper_settings import facts_as_said, said_of
+from treekit.experiments.provenance import choices, contract_of, differences, implementation_of, question_key, unit_of
+from treekit.experiments.results import Results
+from treekit.experiments.run import run
+from treekit.figures.equivalence import noise
+from treekit.figures.tables import to_markdown
+from treekit.figures.verdicts import JUDGED, compare, gains, power, published
+from treekit.papers.arise.evaluation import covered
+from treekit.utils.model_files import weights_of
+
+MODEL, SETS = "Qwen2.5-7B-Instruct", dict(hotpotqa="5adf2fa3554299334401{:04x}", musique="2hop__{}_1")
+SETS["2wiki"] = "{:028x}48001122"
+PRINT = [  # a table whose gain is large enough for 200 questions
+    dict(paper="arise", artefact="table1", group=MODEL, method=m, dataset=d, metric="EM (covered)", value=v, unit="percent", flag="ok")
+    for m, v in (("Vanilla", 40.0), ("ARISE (ours)", 80.0))
+    for d in ("HotpotQA", "2WikiMQA", "MuSiQue", "AVG")
+]  # fmt: skip
+
+
+def questions(dataset, n=200, at=0):
+    "Questions with ids of the published form, each with a passage of its own."
+    passage = Passage("p", "Zarn", "The lamp is kept by somebody.")
+    return [
+        Question(
+            SETS[dataset].format(i),
+            dataset,
+            f"Who keeps the lamp of Zarn{i}q?",
+            (f"Ilbe Mor{i}t",),
+            paragraphs=(passage,),
+        )
+        for i in range(at, n)
+    ]
+
+
+def model(share, name=MODEL):
+    "A model that is right in a share of the questions."
+
+    def says(request):
+        i = int(re.search(r"Zarn(\d+)q", str(request))[1])
+        return Completion(
+            f"Explanation: so.\nFINAL: {f'Ilbe Mor{i}t' if i % 10 < 10 * share else 'Nobody'}", 9, 2, model=name
+        )
+
+    return FakeChat(says, model=MODEL, endpoint="http://127.0.0.1:9/v1")
+
+
+@dataclass(frozen=True)
+class Gold:
+    "The gold answer of two questions in five (or of four), without a call."
+
+    usage: bool = False
+
+    async def __call__(self, question, context):
+        i = int(re.search(r"Zarn(\d+)q", question.question)[1])
+        context.trace.add("answer", "")
+        made = Usage(calls=3, tokens_in=90, tokens_out=9) if self.usage else context.usage
+        return Prediction(question.answers[0] if i % 10 < 4 else "Nobody", context.trace, made)
+
+
+@dataclass(frozen=True)
+class Other(RetrieveAndRead):
+    "Another class, which asks the model and then does as it likes."
+
+    async def __call__(self, question, context):
+        await super().__call__(question, context)
+        return await Gold()(question, context)
+
+
+@dataclass(frozen=True)
+class Lab(RetrieveAndRead):
+    "A laboratory's own implementation."
+
+    async def __call__(self, question, context):
+        return await super().__call__(question, context)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    monkeypatch.setattr(
+        provenance, "published_texts", lambda d: frozenset(question_key(q.question) for q in questions(d))
+    )
+    return tmp_path
+
+
+def cells(place, method=None, chat=None, sets=("hotpotqa",), asked=questions, average="", row="Vanilla", **settings):
+    "Verdict and reason of each cell of a run of one row."
+    profile = load_profile(
+        "local", model=MODEL, search_scope="own", retriever="bm25", n=200, data=str(place), **settings
+    )
+    methods = {row: method or revising.methods()["Vanilla"]}
+    results = run(methods, {d: asked(d) for d in sets}, profile, chat=chat or model(0.4), progress=False)
+    assert not results.failures, results.failures[0].error
+    rows = results.score(covered, average=average, name="EM (covered)")
+    table = compare(PRINT, rows, results)
+    found = {r.dataset: (r.verdict, r.reason) for r in table.itertuples() if r.verdict != "not run"}
+    assert found and to_markdown(table)
+    return found
+
+
+def patched(place, monkeypatch):
+    monkeypatch.setattr(RetrieveAndRead, "__call__", Gold.__call__)
+    monkeypatch.setattr(RetrieveAndRead, "usage", False, raising=False)
+    return cells(place)
+
+
+def of_another_model(place, monkeypatch):
+    cells(place, chat=model(0.4, "gpt-4o"))
+    return cells(place, chat=model(0.4))
+
+
+def forged_router(place, monkeypatch):
+    (place / "adapter_model.safetensors").write_bytes(b"untrained")
+    said = dict(role="router", preset="8B", model="Llama-3.1-8B-Instruct", labels="deepseek-v3", weights="0" * 16)
+    (place / "trained_as.json").write_text(json.dumps(said | dict(model="")))
+    other = SimpleNamespace(endpoint="trained", model="router x/tag-prompt-inst-lora-epoch-3.5", folder=place)
+    facts = facts_as_said(
+        "rdr2", "table1", "asqa", "RDR2 (Ours)", router=provenance._trained(other, {}), model="gpt-3.5-turbo"
+    )
+    print_ = [c | dict(group="ChatGPT") for c in published("rdr2", "table1") if "ChatGPT" in c["group"]]
+    row = dict(
+        method="RDR2 (Ours)", dataset="asqa", metric="MAUVE", n=948, failures=0, value=0.792, low=None, high=None
+    )
+    table = compare(print_, [row], Results([], "gpt-3.5-turbo", facts={("RDR2 (Ours)", "asqa"): facts}))
+    return {r.dataset: (r.verdict, r.reason) for r in table.itertuples() if r.verdict != "not run"}
+
+
+def edited(dataset):
+    first, *rest = questions(dataset)
+    return [replace(first, question=first.question.replace("lamp", "lantern")), *rest]
+
+
+CHEATS = {  # what is done -> how, and what the reason says
+    "gold answers": (lambda p, m: cells(p, Gold()), "method="),
+    "no calls": (patched, "replies=none of a named model to 200 of 200"),
+    "another class under the name": (lambda p, m: cells(p, Other(top_k=2)), "test_contract.Other"),
+    "half of the questions": (lambda p, m: cells(p, asked=lambda d: questions(d, 100)), "n=100"),
+    "two of three data sets": (lambda p, m: cells(p, sets=("hotpotqa", "musique"), average="AVG"), "without 2WikiMQA"),
+    "fabricated usage": (lambda p, m: cells(p, Gold(True)), "replies=none of a named model to 200 of 200"),
+    "cached replies of another model": (of_another_model, "gpt-4o"),
+    "a renamed model": (lambda p, m: cells(p, chat=model(0.4, "qwen2.5-0.5b")), "qwen2.5-0.5b"),
+    "an edited question": (lambda p, m: cells(p, asked=edited), "1 of 200 have texts"),
+    "an untrained router with a forged record": (forged_router, "a record of other weights"),
+}
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_no_cheat_is_confirmed(name, place, monkeypatch):
+    cheat, named = CHEATS[name]
+    found = cheat(place, monkeypatch)
+    word, reason = list(found.values())[-1]
+    assert word == "not comparable" and named in reason, found
+
+
+def contract(place, text):
+    (place / "lab.toml").write_text(f'source = "github.com/lab/arise at 1a2b3c4"\n{text}')
+    return str(place / "lab.toml")
+
+
+def of_the_lab(place, hash_):
+    facts = '[methods."Vanilla".facts]\nscorer = "likelihood"\n'
+    return contract(place, f'[methods."Vanilla"]\nclass = "test_contract.Lab"\nhash = "{hash_}"\n{facts}')
+
+
+def test_the_kits_own_run_is_confirmed_with_paragraphs_as_the_unit(place):
+    "The control of the cheats: nothing but the cheat differs. ARISE's unit is open, and shown."
+    found = cells(place, sets=SETS, average="AVG")
+    assert {word for word, _ in found.values()} == {"confirmed"} and "AVG" in found, found
+    assert all("unit=paragraphs, open in the paper" in reason for _, reason in found.values())
+
+
+def test_a_model_that_answers_otherwise_is_different(place):
+    [(word, reason)] = cells(place, chat=model(0.1)).values()
+    assert word == "different" and "two perfect runs" in reason
+
+
+def test_a_foreign_implementation_is_accepted_by_contract(place):
+    known = implementation_of(Lab).split()[-1]
+    [(word, reason)] = cells(place, Lab(top_k=2), contract=of_the_lab(place, known)).values()
+    assert word == "confirmed" and "declared by lab.toml" in reason and "github.com/lab/arise" in reason
+    [(word, reason)] = cells(place, Lab(top_k=2), contract=of_the_lab(place, "0" * 12)).values()
+    assert word == "not comparable" and known in reason  # what the contract has to say
+    for text in ("[weights]\n", '[methods."Vanilla"]\nclass = "x"\n', "source = 1", "["):
+        with pytest.raises(UsageError, match="contract lab.toml"):
+            cells(place, Lab(top_k=2), contract=contract(place, text))
+
+
+def navigated(navigator, **others):
+    "Differences of a SEARCH-R run with a navigator, and what is shown of it."
+    cell = "searchr", "table2", "musique", "SEARCH-R*"
+    facts = facts_as_said(*cell, navigator=navigator, model="gpt-4o-mini", **others)
+    return differences(facts, said_of(*cell), "F1"), choices(facts, said_of(*cell))
+
+
+def test_the_authors_weights_are_accepted_by_contract(place):
+    weights = 'model = "authors"\nname = "navigator authors/ppo"\npreset = "8B"\nquestions = 2000\npaths = "gpt-4o-mini"\nrate = 2e-5\n'
+    said = contract_of(load_profile("local", contract=contract(place, f"[roles.navigator]\n{weights}")))
+    served = SimpleNamespace(endpoint="http://server/v1", model="authors")
+    value = provenance._trained(served, said["roles"]["navigator"])
+    assert navigated(value)[0] == [] and navigated(provenance._trained(served, {}))[0]
+    facts = provenance._with_declared(facts_as_said("searchr", "table2", navigator=value), "SEARCH-R*", said)
+    assert "navigator authors/ppo" in facts.declared[0] and "declared by lab.toml" in facts.declared[0]
+
+
+def test_a_training_with_the_printed_rate_is_accepted(place):
+    "Its record has the rate, who wrote the paths, and the weights that it made; beside other weights it says nothing."
+    (place / "model.safetensors").write_bytes(b"trained")
+    made = dict(
+        role="navigator", preset="8B", questions=2000, paths="gpt-4o-mini", rate=2e-5, weights=weights_of(place)
+    )
+    (place / "trained_as.json").write_text(json.dumps(made))
+    other = SimpleNamespace(endpoint="trained", model="navigator mine/ppo", folder=place)
+    assert navigated(provenance._trained(other, {}))[0] == []
+    (place / "model.safetensors").write_bytes(b"trained further")
+    assert navigated(provenance._trained(other, {}))[0]
+
+
+@pytest.mark.parametrize("words", (100, 200, 350))
+def test_chunks_of_any_length_are_accepted_and_shown(words):
+    page = Passage("p", "t", " ".join(["word"] * words))
+    unit = unit_of([Question("a" * 48, "musique", "?", ("a",), paragraphs=(page, replace(page, text="short")))])
+    differ, shown = navigated("navigator x/ppo, preset 8B, 2000 questions, paths by gpt-4o-mini", unit=unit)
+    assert differ == [] and f"unit=pieces of {words} words, open in the paper" in shown
+
+
+def test_an_unknown_fact_differs():
+    "TreeRare without a parser, and a row that nobody's contract names."
+    cell = "treerare", "table1", "hotpotqa", "TreeRare (DT)"
+    assert differences(facts_as_said(*cell, parser=""), said_of(*cell)) == [
+        "parser isn't known, published: Stanza, dependencies and constituents"
+    ]
+    cell = "treerare", "table1", "hotpotqa", "Row of nobody"
+    assert differences(facts_as_said(*cell), said_of(*cell))[0].startswith("method isn't known")
+
+
+def test_a_cell_that_no_such_sample_can_have_is_not_confirmed():
+    "The errata: a share of 500 questions is a multiple of .002. Such a cell is compared, and its measurement is called unknown."
+    from fakes import printed_run
+
+    rows = [
+        dict(method="zero-shot", dataset="hotpotqa", metric="COVER-EM", n=50_000, failures=0, value=0.45, low=0.449, high=0.451)
+    ]  # fmt: skip
+    for value, word in ((0.451, "compatible"), (0.45, "confirmed")):
+        cells = [c | (dict(value=value) if c["method"] == "zero-shot" and c["dataset"] == "HotpotQA" else {}) for c in published("treerare", "table1")]  # fmt: skip
+        cells = [
+            c | dict(value=0.9) if c["method"] == "TreeRare (DT)" and c["dataset"] == "HotpotQA" else c for c in cells
+        ]
+        table = compare(cells, rows, printed_run("treerare", "table1", rows, "gpt-4o-mini", n=50_000))
+        [cell] = table.query("verdict != 'not run'").to_dict("records")
+        assert cell["verdict"] == word and ("no share" in cell["reason"]) == (word == "compatible"), cell
+
+
+# metric, printed value, questions, drawn anew, averaged runs: TreeRare, ARISE, SEARCH-R, RDR²
+KINDS = [("EM", 0.45, 500, True, 1), ("EM", 0.6, 200, True, 1), ("F1", 0.5, 200, False, 5), ("EM", 0.07, 948, False, 1)]
+
+
+def words(kind, gain, missing, reps, seed):
+    "Shares of the three words in simulated replications: two runs of one experiment, from the second of which the gain may be missing."
+    metric, mean, n, drawn, runs = kind
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(reps):
+        easy = rng.beta(mean, 1 - mean, n)
+        print_, own = (
+            (rng.random((runs, n)) < p).mean(0) for p in (rng.beta(mean, 1 - mean, n) if drawn else easy, easy)
+        )
+        value, half = own.mean(), 1.96 * own.std() / n**0.5
+        apart = noise(metric, print_.mean(), value - half, value + half, 1, drawn * n, n, runs)
+        found.append(apart.word(value - gain * missing - print_.mean(), gain))
+    return {word: found.count(word) / reps for word in JUDGED}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gain", (0.02, 0.1, 0.2))
+def test_the_error_rates_of_the_words(kind, gain):
+    "At least 95 % of perfect replications aren't different, and at most 5 % without the gain are confirmed (less two errors of 400)."
+    slack = 2 * (0.05 * 0.95 / 400) ** 0.5
+    assert words(kind, gain, False, 400, 1)["different"] <= 0.05 + slack
+    assert words(kind, gain, True, 400, 2)["confirmed"] <= 0.05
+
+
+def test_the_best_printed_baseline_is_never_called_a_replication():
+    "X2: with the best baseline as the truth, TreeRare's and ARISE's cells were *reproduced* in 82 and 89 %."
+    for paper, unit in (("treerare", 1), ("arise", 100)):
+        for r in power(paper, "table1"):
+            mean, n, gain = 0.5, r["n"], r["gain"] / unit
+            if r["dataset"] == "AVG" or gain <= 0:
+                continue
+            assert words(("EM", mean, n, True, 1), gain, True, 20, 3)["confirmed"] <= 0.05, r
+
+
+def test_the_power_table_follows_from_print():
+    table = {(r["group"], r["dataset"], r["metric"]): r for r in power("treerare", "table1")}
+    row = table["GPT-4o-mini", "HotpotQA", "COVER-EM"]
+    assert row["n"] == 500 and row["gain"] == pytest.approx(0.042) and 9_000 < row["needed"] < 11_000
+    assert gains([]) == {} and not [r for r in power("searchr", "table2") if r["needed"] and r["needed"] < r["n"]]
+    assert power("searchr", "table1") == []  # sizes of data sets
