@@ -119,6 +119,11 @@ def model_obstacle(
 NOT_APPLICABLE = "not applicable"  # start of the reason of a cell that was run and can't have a value
 
 
+def _names(row):
+    "Names of a published cell within its group."
+    return row["method"], row["dataset"], row["metric"]
+
+
 def gains(
     published_rows: list[dict],  # from `published`
 ) -> dict:  # (group, method, dataset, metric) -> gain in the published unit; none without a baseline
@@ -423,11 +428,6 @@ def compare(
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #1ee9d7aa
 ABSENT = "not in the paper"  # reason of a result that has no published cell
-
-
-def _names(row):
-    "Names of a published cell within its group."
-    return row["method"], row["dataset"], row["metric"]
 
 
 def _blank(cells, published_rows):
