@@ -48,14 +48,14 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ),
         (
             "punctuation stays",
-            'while span and span[-1]["tag"] == "PUNCT": span = span[:-1]',
-            "pass",
+            'while span and span[-1]["tag"] == "PUNCT":',
+            "while False:",
             {"phrase-tests": 0, "phrases-tests": 1.33, "merge-tests": 1.67},
         ),
         (
             "top-down",
-            "for dependent in below(tokens, here): yield from climb(dependent)\n",
-            "pass\n",
+            "yield from climb(dependent)\n",
+            "yield from ()\n",
             {"phrases-tests": 0, "search-tests": 1.33},
         ),
         (
@@ -74,8 +74,8 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
     "3_evidence": [
         (
             "what hangs below a skipped node is lost",
-            '!= "root": return lower',
-            '!= "root": return []',
+            "return lower",
+            "return []",
             {"kept-tests": 2.4},
         ),
         ("leaves ask for queries, too", "[:3] if lower else []", "[:3]", {"bottom-tests": 0}),
@@ -122,9 +122,9 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             "n in answers for n in wanted",
             {"waves-tests": 2.5, "grow-tests": 2.4},
         ),
-        ("below an accepted child, too", 'if not entry["accepted"]: told +=', "told +=", {"findings-tests": 0.75}),
-        ("the tree grows behind an accepted root", 'if nodes[0]["accepted"]: break', "pass", {"grow-tests": 4.8}),
-        ("never up again", 'if renewed["score"] > entry["score"]: ', "if False: ", {"grow-tests": 2.4}),
+        ("below an accepted child, too", 'if not entry["accepted"]:', "if True:", {"findings-tests": 0.75}),
+        ("the tree grows behind an accepted root", 'if nodes[0]["accepted"]:', "if False:", {"grow-tests": 4.8}),
+        ("never up again", 'if renewed["score"] > entry["score"]:', "if False:", {"grow-tests": 2.4}),
     ],
     "5_risk_and_uct": [
         (
@@ -160,7 +160,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ),
         (
             "means that don't count visits",
-            'sum(entry["value"] * entry["visits"] for entry in below) / sum(entry["visits"] for entry in below)',
+            'sum(entry["value"] * entry["visits"] for entry in below) / sum(\n            entry["visits"] for entry in below\n        )',
             'sum(entry["value"] for entry in below) / len(below)',
             {"back-tests": 2.67, "search-tests": 1},
         ),
@@ -227,8 +227,8 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
     "7_routing": [
         (
             "below the root or the last heading",
-            "while mark and trail[-1][0] >= len(mark[1]): trail.pop()",
-            "while mark and len(trail) > 1: trail.pop()",
+            "while mark and trail[-1][0] >= len(mark[1]):",
+            "while mark and len(trail) > 1:",
             {"tree-tests": 1.5, "whole-tests": 2},
         ),
         ("any line with equals signs", r'r"(={2,})([^=](?:.*[^=])?)\1"', 'r"(=+)(.*?)=+"', {"tree-tests": 2.25}),
