@@ -66,7 +66,7 @@ def best_cells(
     columns, found, tested = {}, {}, {}
     for r in rows:
         there = r[value] is not None and r[value] == r[value]
-        if there and r.get("model") != "simulated" and direction_of(r["method"], r["metric"]) != "none":
+        if there and direction_of(r["method"], r["metric"]) != "none":
             columns.setdefault((r["group"], r["dataset"], r["metric"]), []).append(r)
     for own in (c for c in columns.values() if len(c) > 1):
         pick = min if direction_of(own[0]["method"], own[0]["metric"]) == "lower" else max
