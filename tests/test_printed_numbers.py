@@ -157,12 +157,6 @@ def test_settings_name_artefacts_and_rows_of_the_paper(paper):
             assert any(fnmatch.fnmatch(m, pattern) for m in methods for pattern in line["methods"].split("|")), line
 
 
-def test_other_retrievers_of_rdr2_are_figure_5s():
-    "DPR and GTR are compared in Figure 5 (Sec. 5.4), so no table asks for their weights."
-    lines = [r for r in rows_of(PAPERS / "rdr2" / "experiment.csv") if r["value"] in ("DPR", "GTR")]
-    assert [(r["artefacts"], r["where"]) for r in lines] == [("figure5", "Sec. 5.4")] * 2
-
-
 @pytest.mark.parametrize(
     "datasets,average",
     [
@@ -186,18 +180,3 @@ def test_an_average_needs_all_data_sets(datasets, average):
         for i in range(2)
     ]
     assert ("AVG" in {r["dataset"] for r in scored_cells(Results(rows), answer=False)}) == average
-
-
-def test_the_default_of_search_r_is_the_papers():
-    "The settings of the paper's row and the method's default agree."
-    from treekit.papers.searchr.method import SearchR
-
-    wanted = {
-        part
-        for r in rows_of(PAPERS / "searchr" / "experiment.csv")
-        if r["fact"] == "fields"
-        for part in r["accepts"].split("|")
-    }
-    assert (
-        not any(part.startswith("refill") for part in wanted) and SearchR().refill is False
-    )  # a row names what isn't the default

@@ -24,7 +24,8 @@ PRINTED_FILES = (root() / "data" / "papers").glob("*/*.csv")
 TABLES = sorted(
     [p.parent.name, p.stem]
     for p in PRINTED_FILES
-    if p.stem not in ("settings", "experiment", "inventory", "claims", "ablations", "errata", "hipporag_table2")
+    if p.stem
+    not in ("settings", "experiment", "deviations", "inventory", "claims", "ablations", "errata", "hipporag_table2")
 )
 NASTY = [
     "<script>alert(1)</script>",

@@ -400,19 +400,3 @@ WORDS = [  # what models write, and what the last sub-question builds on
 @pytest.mark.parametrize("path, expected", WORDS, ids=[p[-1][:40] for p, _ in WORDS])
 def test_words_of_models(path, expected):
     assert depends_on(path)[-1] == expected
-
-
-def test_the_prompts_say_what_the_paper_s_say():
-    text = GENERATE(question="Who?").text
-    for word in (
-        "two different lists",
-        "Split only",
-        "overlaps",
-        "exactly one",
-        "two sub-questions",
-        "one valid JSON array",
-        "Question: Who?",
-    ):
-        assert word in text
-    assert [NAVIGATE.task, GENERATE.task] == ["decompose_path", "generate_paths"]
-    assert read_paths(text)[0] == [PATH_EXAMPLE[1], PATH_EXAMPLE[2]]

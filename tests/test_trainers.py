@@ -1,7 +1,9 @@
 "From questions to a profile that answers: what is refused, what is written, and that a killed training comes to the same weights."
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,4 +89,26 @@ def test_a_trained_parser_is_named_by_its_profile(desk, monkeypatch):
     assert parser_for(replace(profile, parser=str(new.folder))).fingerprint == new.fingerprint
 
 
-# ---- killed in each stage ----
+@pytest.mark.parametrize(
+    "writer, data, said",
+    [
+        ("gpt-4o-mini", "hub", []),
+        ("gpt-4o-mini", "synthetic", ["synthetic questions, preset 8B"]),
+        ("llama3.3:70b", "hub", ["paths by llama3.3:70b, labels by llama3.3:70b"]),
+    ],
+)
+def test_a_navigator_is_trained_as_printed_and_says_by_whom(desk, monkeypatch, writer, data, said):
+    "Rate of Sec. 3.1, paths by the model of App. A.1; another writer, or synthetic questions, is a difference."
+    from treekit.experiments.paper_settings import said_of
+    from treekit.experiments.provenance import RunFacts, _trained, differences
+    from treekit.papers.searchr import training_job as jobs
+
+    for name, value in dict(path_pairs=([], {}), train_navigator={}, serve_line="").items():
+        monkeypatch.setattr(jobs, name, lambda *_, value=value, **__: value)
+    mine = job(preset="8B", questions=None, profile=load_profile("openai", model=writer, data=data))
+    jobs.run_navigator(mine)
+    model = SimpleNamespace(endpoint="in memory", folder=mine.folder / "ppo" / "model", model="navigator mine/ppo")
+    assert json.loads(Path(model.folder, "trained_as.json").read_text())["rate"] == 2e-5
+    printed = {"navigator": said_of("searchr", "table2", "musique", "SEARCH-R*")["navigator"]}
+    found = differences(RunFacts(navigator=_trained(model, {})), printed)
+    assert len(found) == len(said) and all(part in line for part, line in zip(said, found)), found

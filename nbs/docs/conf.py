@@ -132,7 +132,11 @@ def notebook(text, place, docs):
 def results(paper):
     "Every table and figure of a paper."
     parts = sorted(
-        {p.stem for p in (FIGURES / paper).glob("*") if p.suffix in (".md", ".png") and p.name != "README.md"},
+        {
+            p.stem
+            for p in (FIGURES / paper).glob("*")
+            if p.suffix in (".md", ".png") and p.stem not in ("README", "deviations")
+        },
         key=lambda stem: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", stem)],
     )
     for stem in parts:

@@ -324,10 +324,10 @@ def _recipe(name, said):
     "Name of a trained model, and what its record says of the training."
     parts = [
         name,
+        "synthetic questions" if said.get("synthetic") else "",
         f"preset {said['preset']}" if "preset" in said else "",
         str(said.get("base", said.get("model", "") if "name" not in said else "")),
         f"{said['questions']} questions" if said.get("questions") else "",
-        "synthetic questions" if said.get("synthetic") else "",
         *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
     ]
     return ", ".join(filter(None, parts))

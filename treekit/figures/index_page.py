@@ -176,6 +176,7 @@ def _pages(paper, folder):  # label -> address from the paper's folder
     pages = {
         "report": "report.md",
         "errata": "inconsistencies.md",
+        "choices": "deviations.md",
         "full run": f"../../../nbs/docs/howto/full_run_{paper}.md",
     }
     return {label: page for label, page in pages.items() if (folder / paper / page).is_file()}
@@ -236,7 +237,8 @@ def _paper_lines(paper, folder, artefacts, counts):
     tex = " ([LaTeX](report.tex))" if (folder / paper / "report.tex").exists() else ""
     shown = {
         "report": f"[reproducibility report]({{}}){tex} with deviations",
-        "errata": "[errata, and differences from the public code]({})",
+        "errata": "[errata]({})",
+        "choices": "[choices of this implementation, for an answer of the authors]({})",
         "full run": "[what a full run takes]({})",
     }
     pages = [shown[label].format(page) for label, page in _pages(paper, folder).items()]

@@ -40,6 +40,7 @@ def published(
         "claims",
         "ablations",
         "experiment",
+        "deviations",
     )  # files of the folder other than tables of published values
     choose(
         f"table of {paper}'s printed numbers",

@@ -218,9 +218,9 @@ def _deviations_note(paper, folder):
 
 
 def _readings(rows):
-    "Interpretations of the method by paper and public code."
-    sides = [k for k in (rows[0] if rows else ()) if k not in ("what", "field", "values", "checked")][:2]
-    return _table(("what", *sides, "setting"), [(r["what"], *(r[k] for k in sides), r.get("field", "")) for r in rows])
+    "Choices of this implementation."
+    columns = ("choice", "here", "other", "reason", "field")
+    return _table(columns, [tuple(r[k] for k in columns) for r in rows])
 
 
 def _errata(paper, folder):
@@ -380,7 +380,7 @@ def paper_report(
         tuple(said["difficult"]),
         _deviations_note(known, folder),
         _deviations(known, folder),
-        _readings(_data_rows(folder, known, "inconsistencies_method")),
+        _readings(known.rows("deviations.csv")),
         compute_note,
         compute,
         errata_note,

@@ -134,7 +134,7 @@ PRESETS = {
             False,
             dict(musique=2000),
             300,
-            Recipe("lora", lr=2e-4, epochs=3, batch=8, micro=1),
+            Recipe("lora", lr=2e-5, epochs=3, batch=8, micro=1),
             Recipe("lora", lr=2e-4, epochs=1, batch=8, micro=1),
             NavigatorPPO("lora", lr=1e-5, epochs=5, rollouts=64, batch=16, micro=1, warmup=0.1, lam=1.0, max_new=200),
             checkpointing=True,
