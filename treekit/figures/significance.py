@@ -9,6 +9,7 @@ __all__ = ['FEWEST', 'direction_of', 'difference_p', 'best_cells', 'sides', 'sep
 import re
 from os.path import commonprefix
 
+from ..experiments.provenance import is_embedded
 from .cells import CellScores, name_and_run
 from ..scoring.metrics import METRIC_DIRECTIONS
 from ..scoring.statistics import false_discovery, normal_p
@@ -108,7 +109,7 @@ def separations(
     columns, tested = {}, {}
     for r in rows:
         there = r["reproduced"] is not None and r["reproduced"] == r["reproduced"] and r["dataset"] != "AVG"
-        if there and r.get("model") != "simulated" and direction_of(r["method"], r["metric"]) != "none":
+        if there and not is_embedded(str(r.get("model", ""))) and direction_of(r["method"], r["metric"]) != "none":
             columns.setdefault((r["group"], r["dataset"], r["metric"]), []).append(r)
     for key, own in columns.items():
         sign = -1 if direction_of(own[0]["method"], key[2]) == "lower" else 1
