@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from treekit.config import root
-from treekit.figures.verdicts import compare, count_verdicts, published
+from treekit.figures.verdicts import VERDICTS, compare, count_verdicts, published
 from treekit.figures.tables import to_markdown
 from treekit.papers.plugin import papers
 
@@ -62,6 +62,8 @@ def test_no_printed_number_is_a_runs():
         if r["published"] and r["group"] not in owners
     ]
     assert not wrong, wrong[:5]
+    words = {r["verdict"]: p for p, rows in tables.items() for r in rows}
+    assert words.keys() <= {"", *VERDICTS}, words  # a page of an earlier version
 
 
 def test_every_published_value_of_a_table_is_in_the_paper():
