@@ -240,6 +240,44 @@ def test_chunks_of_any_length_are_accepted_and_shown(words):
     assert differ == [] and f"unit=pieces of {words} words, open in the paper" in shown
 
 
+CELLS = dict(
+    arise=("table1", "hotpotqa", "ARISE (ours)"),
+    searchr=("table2", "musique", "SEARCH-R*"),
+    treerare=("table1", "hotpotqa", "TreeRare (DT)"),
+    rdr2=("table1", "asqa", "RDR2 (Ours)"),
+)
+
+
+@pytest.mark.parametrize("paper, fields, is_open", [
+    ("arise", "width=3 alpha=-1.0 rollout_weight=0.0 refuses=words", True),
+    ("searchr", "fusion=reciprocal max_steps=4", True),
+    ("treerare", "labelled=True merged_relations=names", True),
+    ("rdr2", "fallback=True", True),
+    ("arise", "top_k=1 iterations=30 value=verifier", False),  # the paper decides
+    ("searchr", "refill=True masked=0 decomposer=prompted", False),  # what other printed rows are
+    ("rdr2", "refuse=False reading=code", False),
+])  # fmt: skip
+def test_what_the_deviations_call_open_passes_and_is_shown(paper, fields, is_open):
+    for field in fields.split():
+        facts, said = facts_as_said(paper, *CELLS[paper], reading=(field,)), said_of(paper, *CELLS[paper])
+        assert [d for d in differences(facts, said) if field in d] == [f"{field}, not the paper's interpretation"] * (not is_open)  # fmt: skip
+        assert (f"{field}, open in the paper" in choices(facts, said)) == is_open
+
+
+def test_the_fields_that_a_row_names_are_not_open():
+    for row, reading in {"depth=3,width=4": ("depth=3", "width=3"), "depth=3,width=5": ("width=3",)}.items():
+        cell = "arise", "figure5", "hotpotqa", row
+        assert differences(facts_as_said(*cell, reading=reading), said_of(*cell)), row
+
+
+def test_ones_own_words_pass_where_no_prompt_is_printed():
+    for row, found in {"Vanilla": [], "ARISE (ours)": ["prompts reworded by a file"]}.items():
+        cell = "arise", "table1", "hotpotqa", row
+        facts = facts_as_said(*cell, prompts="of a file")
+        assert differences(facts, said_of(*cell)) == found
+        assert ("prompts=of a file, open in the paper" in choices(facts, said_of(*cell))) == (not found)
+
+
 def test_an_unknown_fact_differs():
     "TreeRare without a parser, and a row that nobody's contract names."
     cell = "treerare", "table1", "hotpotqa", "TreeRare (DT)"

@@ -522,9 +522,20 @@ def _accepted(said, name):
     return said[name].accepts if name in said else ()
 
 
+def _free(said):
+    "Fields that the paper leaves open in this row."
+    wanted = {field.partition("=")[0] for field in _accepted(said, "fields")}
+    return {*_accepted(said, "open"), *_accepted(said, "silent")} - wanted
+
+
+def _own_words(name, value, said):
+    "Whether a laboratory's own wording stands where the paper prints no prompt."
+    return name == "prompts" and value == "of a file" and "paraphrase" in _accepted(said, name)
+
+
 def _readings(facts, said):
     "The fields of a method that aren't the printed row's, and those of the printed row that the method lacks."
-    wanted, free = _accepted(said, "fields"), _accepted(said, "open")
+    wanted, free = _accepted(said, "fields"), _free(said)
     other = [
         f"{field}, not the paper's interpretation"
         for field in facts.reading
@@ -551,10 +562,10 @@ def differences(
     for name, value in _concerned(facts, metric).items():
         if value in ("", None):
             out += [f"{name} isn't known, published: {said[name].value}"] if name in said else []
+        elif _own_words(name, value, said) or name == "method" and _is_declared(facts, name, value):
+            continue
         elif name == "prompts" and value == "of a file":
             out.append("prompts reworded by a file")
-        elif name == "method" and _is_declared(facts, name, value):
-            continue
         elif name in said and not _matches(value, said[name].accepts):
             out.append(f"{name}={value}, published: {said[name].value}")
         elif name == "questions" and name not in said and not value.startswith("published"):
@@ -568,5 +579,6 @@ def choices(
 ) -> list[str]:  # "unit=paragraphs, open in the paper"
     "What a run chose where the paper leaves it open, and what a contract declares."
     own = [f"{s.fact}={getattr(facts, s.fact)}" for s in said.values() if s.accepts == ("*",) and s.fact in vars(facts)]
-    own += [field for field in facts.reading if field.partition("=")[0] in _accepted(said, "open")]
+    own += [field for field in facts.reading if field.partition("=")[0] in _free(said)]
+    own += ["prompts=of a file"] * _own_words("prompts", facts.prompts, said)
     return [f"{part}, open in the paper" for part in own] + list(facts.declared)

@@ -331,7 +331,7 @@ class Provenance:
     def sentence(self):
         "Stated settings of the paper's experiment, and unstated ones."
         rows = [self.said(), *(self.said(d, m) for m, d in self.facts)]
-        stated = {fact: s for row in rows for fact, s in row.items() if fact not in ("method", "replies")}
+        stated = {fact: s for row in rows for fact, s in row.items() if fact not in ("method", "replies", "silent")}
         said = "; ".join(f"{s.fact}: {s.value} ({s.where})" for s in stated.values())
         silent = ", ".join(silent_on(self.paper, self.artefact)) if has_settings(self.paper) else ""
         return (f"Published settings: {said}." if said else "") + (f" Not stated: {silent}." if said and silent else "")
