@@ -16,7 +16,16 @@ from treekit.core.prompts import Completion
 from treekit.core.types import Passage, Question
 from treekit.experiments import provenance
 from treekit.experiments.paper_settings import facts_as_said, said_of
-from treekit.experiments.provenance import choices, contract_of, differences, implementation_of, question_key, unit_of
+from treekit.experiments.provenance import (
+    choices,
+    contract_of,
+    differences,
+    implementation_of,
+    question_key,
+    questions_fact,
+    unit_of,
+)
+from treekit.experiments.resources import load
 from treekit.experiments.results import Results
 from treekit.experiments.run import run
 from treekit.figures.equivalence import noise
@@ -147,6 +156,10 @@ def edited(dataset):
     return [replace(first, question=first.question.replace("lamp", "lantern")), *rest]
 
 
+def repeated(dataset):
+    return [replace(q, id=SETS[dataset].format(i)) for i, q in enumerate(questions(dataset, 10) * 20)]
+
+
 CHEATS = {  # what is done -> how, and what the reason says
     "gold answers": (lambda p, m: cells(p, Gold()), "method="),
     "no calls": (patched, "replies=none of a named model to 200 of 200"),
@@ -157,6 +170,7 @@ CHEATS = {  # what is done -> how, and what the reason says
     "cached replies of another model": (of_another_model, "gpt-4o"),
     "a renamed model": (lambda p, m: cells(p, chat=model(0.4, "qwen2.5-0.5b")), "qwen2.5-0.5b"),
     "an edited question": (lambda p, m: cells(p, asked=edited), "1 of 200 have texts"),
+    "ten questions, each twenty times": (lambda p, m: cells(p, asked=repeated), "190 of 200 repeat the text"),
     "an untrained router with a forged record": (forged_router, "a record of other weights"),
 }
 
@@ -167,6 +181,20 @@ def test_no_cheat_is_confirmed(name, place, monkeypatch):
     found = cheat(place, monkeypatch)
     word, reason = list(found.values())[-1]
     assert word == "not comparable" and named in reason, found
+
+
+@pytest.mark.parametrize("dataset", SETS)
+def test_an_edit_is_noticed_where_the_kit_has_the_question(dataset):
+    first, *rest = load(dataset, "real", n=20)
+    told = Passage("p", "Zarn", f"The answer is {first.answers[0]}.")
+    for edit in (
+        dict(answers=("Nobody",)),
+        dict(answers=(*first.answers, "Nobody")),
+        dict(paragraphs=(*first.paragraphs, told)),
+    ):
+        found = questions_fact(dataset, [replace(first, **edit), *rest])
+        assert found == f"1 of 20 have answers or passages that {dataset} doesn't give"
+    assert questions_fact(dataset, [first, *rest]).startswith("published")
 
 
 def contract(place, text):

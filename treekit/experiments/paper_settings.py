@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from ..papers.plugin import discover, get_paper, resolve
 from ..core.method import settings
-from .provenance import RunFacts, Said, _of_kind, implementation_of
+from .provenance import RunFacts, Said, methods_of_kind, implementation_of
 
 # %% ../../nbs/14_experiments/03_paper_settings.ipynb #2d91d552
 @functools.cache
@@ -59,7 +59,7 @@ def _left_open(paper, implementation):
     for r in lines:
         is_open[r["field"].partition(".")[2]] &= r["reason"].startswith(("silent", "open", "repeatable"))
     kind = resolve(f"{module}:{name}") if lines else None
-    rows = [settings(m) for _, m in _of_kind(sys.modules[module], kind)] if lines else []
+    rows = [settings(m) for _, m in methods_of_kind(sys.modules[module], kind)] if lines else []
     return sorted(f for f, free in is_open.items() if free and len({repr(row[f]) for row in rows}) < 2)
 
 
