@@ -260,20 +260,37 @@ def test_a_training_with_the_printed_rate_is_accepted(place):
     assert navigated(provenance._trained(other, {}))[0]
 
 
-@pytest.mark.parametrize("words", (100, 200, 350))
-def test_chunks_of_any_length_are_accepted_and_shown(words):
-    page = Passage("p", "t", " ".join(["word"] * words))
-    unit = unit_of([Question("a" * 48, "musique", "?", ("a",), paragraphs=(page, replace(page, text="short")))])
-    differ, shown = navigated("navigator x/ppo, preset 8B, 2000 questions, paths by gpt-4o-mini", unit=unit)
-    assert differ == [] and f"unit=pieces of {words} words, open in the paper" in shown
-
-
 CELLS = dict(
     arise=("table1", "hotpotqa", "ARISE (ours)"),
     searchr=("table2", "musique", "SEARCH-R*"),
     treerare=("table1", "hotpotqa", "TreeRare (DT)"),
     rdr2=("table1", "asqa", "RDR2 (Ours)"),
 )
+ROUTER, NAVIGATOR = "router x/tag-prompt-inst-lora-epoch-3.5", "navigator x/ppo"
+
+
+@pytest.mark.parametrize("cell, role, said, accepted", [
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", paths="gpt-4o-mini", labels="gpt-4o-mini"), True),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", base="Llama-3.1-8B", paths="gpt-4o-mini-2024-07-18"), True),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", base="Qwen2.5-0.5B", paths="gpt-4o-mini"), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", questions=1, paths="gpt-4o-mini"), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, base="preset 8B", paths="gpt-4o-mini"), False),
+    ("rdr2", "router", dict(name=ROUTER, preset="8B", labels="deepseek-chat"), True),
+    ("rdr2", "router", dict(name=ROUTER, base="preset 8B, labels by deepseek-v3"), False),
+    ("rdr2", "router", dict(name=f"{ROUTER}, preset 8B, labels by deepseek-v3", preset="tiny"), False),
+])  # fmt: skip
+def test_a_recipe_is_the_papers_in_each_part(cell, role, said, accepted):
+    cell = cell, *CELLS[cell]
+    facts = facts_as_said(*cell, model="gpt-4o-mini", **{role: provenance._recipe(said["name"], said)})
+    assert bool(differences(facts, said_of(*cell))) != accepted, getattr(facts, role)
+
+
+@pytest.mark.parametrize("words", (100, 200, 350))
+def test_chunks_of_any_length_are_accepted_and_shown(words):
+    page = Passage("p", "t", " ".join(["word"] * words))
+    unit = unit_of([Question("a" * 48, "musique", "?", ("a",), paragraphs=(page, replace(page, text="short")))])
+    differ, shown = navigated("navigator x/ppo, preset 8B, 2000 questions, paths by gpt-4o-mini", unit=unit)
+    assert differ == [] and f"unit=pieces of {words} words, open in the paper" in shown
 
 
 @pytest.mark.parametrize("paper, fields, is_open", [

@@ -3599,6 +3599,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                             'treekit/experiments/provenance.py'),
                                                 'treekit.experiments.provenance._free': ( '14_experiments/provenance.html#_free',
                                                                                           'treekit/experiments/provenance.py'),
+                                                'treekit.experiments.provenance._has_parts': ( '14_experiments/provenance.html#_has_parts',
+                                                                                               'treekit/experiments/provenance.py'),
                                                 'treekit.experiments.provenance._has_tables': ( '14_experiments/provenance.html#_has_tables',
                                                                                                 'treekit/experiments/provenance.py'),
                                                 'treekit.experiments.provenance._is_declared': ( '14_experiments/provenance.html#_is_declared',

@@ -136,7 +136,8 @@ def facts_as_said(
     kinds = {f.name: getattr(f.type, "__name__", str(f.type)) for f in dataclasses.fields(RunFacts)}
 
     def example(pattern):
-        known = pattern.removeprefix(">=").translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
+        needed = ", ".join(part for part in pattern.split(", ") if part[0] != "?")
+        known = needed.removeprefix(">=").translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
         return "any" if pattern == "*" else known
 
     def typed(name, text):

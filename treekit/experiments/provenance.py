@@ -352,12 +352,12 @@ def _recipe(name, said):
     parts = [
         name,
         "synthetic questions" if said.get("synthetic") else "",
-        f"preset {said['preset']}" if "preset" in said else "",
+        f"preset {said.get('preset', 'unknown')}",
         str(said.get("base", said.get("model", "") if "name" not in said else "")),
         f"{said['questions']} questions" if said.get("questions") else "",
         *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
     ]
-    return ", ".join(filter(None, parts))
+    return ", ".join(part.replace(",", ";") for part in parts if part)  # a comma ends a part
 
 
 def _needed(method, models, profile, embedder, documents, roles):
@@ -527,12 +527,17 @@ class Said:
     where: str = ""  # section, table, or repository
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1a92b74f
+def _has_parts(text, pattern):
+    "Whether the parts of a text match those of a pattern; parts of the pattern with a `?` before them may be absent."
+    parts, wanted = text.split(", "), pattern.split(", ")
+    known = all(any(fnmatch.fnmatchcase(p, w.removeprefix("?")) for w in wanted) for p in parts)
+    return known and all(any(fnmatch.fnmatchcase(p, w) for p in parts) for w in wanted if w[0] != "?")
+
+
 def _matches(value, patterns):
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return any(
-        float(text) >= float(pattern[2:])
-        if pattern.startswith(">=")
-        else fnmatch.fnmatchcase(text.lower(), pattern.lower())
+        float(text) >= float(pattern[2:]) if pattern.startswith(">=") else _has_parts(text.lower(), pattern.lower())
         for pattern in patterns
     )
 
