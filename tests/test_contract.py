@@ -315,6 +315,13 @@ def test_the_fields_that_a_row_names_are_not_open():
         assert differences(facts_as_said(*cell, reading=reading), said_of(*cell)), row
 
 
+@pytest.mark.parametrize("model, open_", [("gpt-4o", True), ("gpt-3.5-turbo", False), ("deepseek-v3", False), ("llama3.3", False)])  # fmt: skip
+def test_rdr2s_temperature_is_open_for_readers_that_it_does_not_name(model, open_):
+    said = said_of("rdr2", "table5", "asqa", "RDR2 (Ours)", model)
+    facts = facts_as_said("rdr2", "table5", "asqa", "RDR2 (Ours)", model=model, temperature=0.7)
+    assert bool(differences(facts, said)) != open_ and ("temperature=0.7, open in the paper" in choices(facts, said)) == open_  # fmt: skip
+
+
 def test_ones_own_words_pass_where_no_prompt_is_printed():
     for row, found in {"Vanilla": [], "ARISE (ours)": ["prompts reworded by a file"]}.items():
         cell = "arise", "table1", "hotpotqa", row
