@@ -16,7 +16,16 @@ from treekit.core.prompts import Completion
 from treekit.core.types import Passage, Question
 from treekit.experiments import provenance
 from treekit.experiments.paper_settings import facts_as_said, said_of
-from treekit.experiments.provenance import choices, contract_of, differences, implementation_of, question_key, unit_of
+from treekit.experiments.provenance import (
+    choices,
+    contract_of,
+    differences,
+    implementation_of,
+    question_key,
+    questions_fact,
+    unit_of,
+)
+from treekit.experiments.resources import load
 from treekit.experiments.results import Results
 from treekit.experiments.run import run
 from treekit.figures.equivalence import noise
@@ -147,6 +156,10 @@ def edited(dataset):
     return [replace(first, question=first.question.replace("lamp", "lantern")), *rest]
 
 
+def repeated(dataset):
+    return [replace(q, id=SETS[dataset].format(i)) for i, q in enumerate(questions(dataset, 10) * 20)]
+
+
 CHEATS = {  # what is done -> how, and what the reason says
     "gold answers": (lambda p, m: cells(p, Gold()), "method="),
     "no calls": (patched, "replies=none of a named model to 200 of 200"),
@@ -157,6 +170,7 @@ CHEATS = {  # what is done -> how, and what the reason says
     "cached replies of another model": (of_another_model, "gpt-4o"),
     "a renamed model": (lambda p, m: cells(p, chat=model(0.4, "qwen2.5-0.5b")), "qwen2.5-0.5b"),
     "an edited question": (lambda p, m: cells(p, asked=edited), "1 of 200 have texts"),
+    "ten questions, each twenty times": (lambda p, m: cells(p, asked=repeated), "190 of 200 repeat the text"),
     "an untrained router with a forged record": (forged_router, "a record of other weights"),
 }
 
@@ -167,6 +181,20 @@ def test_no_cheat_is_confirmed(name, place, monkeypatch):
     found = cheat(place, monkeypatch)
     word, reason = list(found.values())[-1]
     assert word == "not comparable" and named in reason, found
+
+
+@pytest.mark.parametrize("dataset", SETS)
+def test_an_edit_is_noticed_where_the_kit_has_the_question(dataset):
+    first, *rest = load(dataset, "real", n=20)
+    told = Passage("p", "Zarn", f"The answer is {first.answers[0]}.")
+    for edit in (
+        dict(answers=("Nobody",)),
+        dict(answers=(*first.answers, "Nobody")),
+        dict(paragraphs=(*first.paragraphs, told)),
+    ):
+        found = questions_fact(dataset, [replace(first, **edit), *rest])
+        assert found == f"1 of 20 have answers or passages that {dataset} doesn't give"
+    assert questions_fact(dataset, [first, *rest]).startswith("published")
 
 
 def contract(place, text):
@@ -188,7 +216,7 @@ def test_the_kits_own_run_is_confirmed_with_paragraphs_as_the_unit(place):
 
 def test_a_model_that_answers_otherwise_is_different(place):
     [(word, reason)] = cells(place, chat=model(0.1)).values()
-    assert word == "different" and "two perfect runs" in reason
+    assert word == "different" and "95 % of perfect pairs of runs" in reason
 
 
 def test_a_foreign_implementation_is_accepted_by_contract(place):
@@ -232,12 +260,74 @@ def test_a_training_with_the_printed_rate_is_accepted(place):
     assert navigated(provenance._trained(other, {}))[0]
 
 
+CELLS = dict(
+    arise=("table1", "hotpotqa", "ARISE (ours)"),
+    searchr=("table2", "musique", "SEARCH-R*"),
+    treerare=("table1", "hotpotqa", "TreeRare (DT)"),
+    rdr2=("table1", "asqa", "RDR2 (Ours)"),
+)
+ROUTER, NAVIGATOR = "router x/tag-prompt-inst-lora-epoch-3.5", "navigator x/ppo"
+
+
+@pytest.mark.parametrize("cell, role, said, accepted", [
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", paths="gpt-4o-mini", labels="gpt-4o-mini"), True),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", base="Llama-3.1-8B", paths="gpt-4o-mini-2024-07-18"), True),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", base="Qwen2.5-0.5B", paths="gpt-4o-mini"), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", questions=1, paths="gpt-4o-mini"), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, base="preset 8B", paths="gpt-4o-mini"), False),
+    ("rdr2", "router", dict(name=ROUTER, preset="8B", labels="deepseek-chat"), True),
+    ("rdr2", "router", dict(name=ROUTER, base="preset 8B, labels by deepseek-v3"), False),
+    ("rdr2", "router", dict(name=f"{ROUTER}, preset 8B, labels by deepseek-v3", preset="tiny"), False),
+])  # fmt: skip
+def test_a_recipe_is_the_papers_in_each_part(cell, role, said, accepted):
+    cell = cell, *CELLS[cell]
+    facts = facts_as_said(*cell, model="gpt-4o-mini", **{role: provenance._recipe(said["name"], said)})
+    assert bool(differences(facts, said_of(*cell))) != accepted, getattr(facts, role)
+
+
 @pytest.mark.parametrize("words", (100, 200, 350))
 def test_chunks_of_any_length_are_accepted_and_shown(words):
     page = Passage("p", "t", " ".join(["word"] * words))
     unit = unit_of([Question("a" * 48, "musique", "?", ("a",), paragraphs=(page, replace(page, text="short")))])
     differ, shown = navigated("navigator x/ppo, preset 8B, 2000 questions, paths by gpt-4o-mini", unit=unit)
     assert differ == [] and f"unit=pieces of {words} words, open in the paper" in shown
+
+
+@pytest.mark.parametrize("paper, fields, is_open", [
+    ("arise", "width=3 alpha=-1.0 rollout_weight=0.0 refuses=words", True),
+    ("searchr", "fusion=reciprocal max_steps=4", True),
+    ("treerare", "labelled=True merged_relations=names", True),
+    ("rdr2", "fallback=True", True),
+    ("arise", "top_k=1 iterations=30 value=verifier", False),  # the paper decides
+    ("searchr", "refill=True masked=0 decomposer=prompted", False),  # what other printed rows are
+    ("rdr2", "refuse=False reading=code", False),
+])  # fmt: skip
+def test_what_the_deviations_call_open_passes_and_is_shown(paper, fields, is_open):
+    for field in fields.split():
+        facts, said = facts_as_said(paper, *CELLS[paper], reading=(field,)), said_of(paper, *CELLS[paper])
+        assert [d for d in differences(facts, said) if field in d] == [f"{field}, not the paper's interpretation"] * (not is_open)  # fmt: skip
+        assert (f"{field}, open in the paper" in choices(facts, said)) == is_open
+
+
+def test_the_fields_that_a_row_names_are_not_open():
+    for row, reading in {"depth=3,width=4": ("depth=3", "width=3"), "depth=3,width=5": ("width=3",)}.items():
+        cell = "arise", "figure5", "hotpotqa", row
+        assert differences(facts_as_said(*cell, reading=reading), said_of(*cell)), row
+
+
+@pytest.mark.parametrize("model, open_", [("gpt-4o", True), ("gpt-3.5-turbo", False), ("deepseek-v3", False), ("llama3.3", False)])  # fmt: skip
+def test_rdr2s_temperature_is_open_for_readers_that_it_does_not_name(model, open_):
+    said = said_of("rdr2", "table5", "asqa", "RDR2 (Ours)", model)
+    facts = facts_as_said("rdr2", "table5", "asqa", "RDR2 (Ours)", model=model, temperature=0.7)
+    assert bool(differences(facts, said)) != open_ and ("temperature=0.7, open in the paper" in choices(facts, said)) == open_  # fmt: skip
+
+
+def test_ones_own_words_pass_where_no_prompt_is_printed():
+    for row, found in {"Vanilla": [], "ARISE (ours)": ["prompts reworded by a file"]}.items():
+        cell = "arise", "table1", "hotpotqa", row
+        facts = facts_as_said(*cell, prompts="of a file")
+        assert differences(facts, said_of(*cell)) == found
+        assert ("prompts=of a file, open in the paper" in choices(facts, said_of(*cell))) == (not found)
 
 
 def test_an_unknown_fact_differs():
@@ -309,5 +399,9 @@ def test_the_power_table_follows_from_print():
     table = {(r["group"], r["dataset"], r["metric"]): r for r in power("treerare", "table1")}
     row = table["GPT-4o-mini", "HotpotQA", "COVER-EM"]
     assert row["n"] == 500 and row["gain"] == pytest.approx(0.042) and 9_000 < row["needed"] < 11_000
-    assert gains([]) == {} and not [r for r in power("searchr", "table2") if r["needed"] and r["needed"] < r["n"]]
+    assert row["out_of_reach"] and power("toq", "figure2") == []  # correlations
+    searchr = power("searchr", "table2")
+    assert gains([]) == {} and len(searchr) == 17  # of three models, less a cell that can't be read
+    assert {(r["needed"] >= 2 * r["n"]) == r["out_of_reach"] for r in searchr if r["needed"]} == {True}
+    assert sum(r["needed"] is not None and r["needed"] < r["n"] for r in searchr) == 2
     assert power("searchr", "table1") == []  # sizes of data sets

@@ -43,7 +43,7 @@ FLIPS = {
     "scorer": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "guess"),
     "temperature": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", 0.0),
     "length_control": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "EM", "True"),
-    "prompts": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "of a file"),
+    "prompts": ("treerare", "table1", "hotpotqa", "TreeRare (DT)", "COVER-EM", "of a file"),
     "reading": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", ("early_stop=True",)),
 }
 GROUP = dict(treerare="GPT-4o-mini", arise="Qwen2.5-7B-Instruct", searchr="GPT-4o-mini", rdr2="ChatGPT")

@@ -6,11 +6,12 @@
 __all__ = ['REPLIES', 'ASKED', 'has_settings', 'is_concerned', 'said_of', 'profile_settings', 'silent_on', 'facts_as_said']
 
 # %% ../../nbs/14_experiments/03_paper_settings.ipynb #3dd8a6a2
-import dataclasses, functools
+import dataclasses, functools, sys
 from fnmatch import fnmatchcase
 
 from ..papers.plugin import discover, get_paper, resolve
-from .provenance import RunFacts, Said, implementation_of
+from ..core.method import settings
+from .provenance import RunFacts, Said, methods_of_kind, implementation_of
 
 # %% ../../nbs/14_experiments/03_paper_settings.ipynb #2d91d552
 @functools.cache
@@ -49,6 +50,19 @@ def _in_tables(paper, method):
     return tuple(implementation_of(type(t[method])) for t in tables if isinstance(t, dict) and method in t)
 
 
+@functools.cache
+def _left_open(paper, implementation):
+    "Fields of a class that each of their lines in deviations.csv calls open, and in which the printed rows don't differ."
+    module, _, name = implementation.split()[0].rpartition(".")
+    lines = [r for r in get_paper(paper).rows("deviations.csv") if r["field"].startswith(f"{name}.")]
+    is_open = {r["field"].partition(".")[2]: True for r in lines}
+    for r in lines:
+        is_open[r["field"].partition(".")[2]] &= r["reason"].startswith(("silent", "open", "repeatable"))
+    kind = resolve(f"{module}:{name}") if lines else None
+    rows = [settings(m) for _, m in methods_of_kind(sys.modules[module], kind)] if lines else []
+    return sorted(f for f, free in is_open.items() if free and len({repr(row[f]) for row in rows}) < 2)
+
+
 def said_of(
     paper: str,  # its name
     artefact: str,  # table1, figure3, …
@@ -68,8 +82,12 @@ def said_of(
         return Said(r["fact"], r["value"], accepts, r["set"], r["where"])
 
     said = {r["fact"]: one(r) for r in _lines(paper) if here(r)}
+    if not method:
+        return said
     row = Said("method", "what this row's contract names", _in_tables(paper, method))
-    return dict(replies=REPLIES, method=row) | said if method else said
+    said = dict(replies=REPLIES, method=row) | said
+    free = [f for kind in said["method"].accepts for f in _left_open(paper, kind) if f"{f}=" not in method]
+    return said | dict(silent=Said("silent", "what the paper leaves open", tuple(free), where="deviations.csv"))
 
 # %% ../../nbs/14_experiments/03_paper_settings.ipynb #b9ea10cd
 def profile_settings(
@@ -118,7 +136,8 @@ def facts_as_said(
     kinds = {f.name: getattr(f.type, "__name__", str(f.type)) for f in dataclasses.fields(RunFacts)}
 
     def example(pattern):
-        known = pattern.removeprefix(">=").translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
+        needed = ", ".join(part for part in pattern.split(", ") if part[0] != "?")
+        known = needed.removeprefix(">=").translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
         return "any" if pattern == "*" else known
 
     def typed(name, text):

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['PUBLISHED_IDS', 'LONGBENCH', 'NEUTRAL', 'JUDGED_BY', 'NOTED', 'WORDING', 'question_key', 'published_texts',
-           'questions_fact', 'is_embedded', 'switches_of', 'switched', 'printed_method', 'reading_of',
-           'implementation_of', 'RunFacts', 'unit_of', 'contract_of', 'sample_key', 'sources_of', 'run_facts', 'Said',
-           'differences', 'choices']
+           'questions_fact', 'is_embedded', 'switches_of', 'switched', 'methods_of_kind', 'printed_method',
+           'reading_of', 'implementation_of', 'RunFacts', 'unit_of', 'contract_of', 'sample_key', 'sources_of',
+           'run_facts', 'Said', 'differences', 'choices']
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #6ded0c8b
 import dataclasses, fnmatch, functools, hashlib, html, inspect, json, re, sys, tomllib
@@ -19,6 +19,7 @@ from ..core.fingerprints import code_hash, fingerprint
 from ..core.method import Intervened, bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM, trained_folder, weights_of
 from ..core.types import Question
+from ..corpora.bundled_questions import REAL, BundledQuestions
 from ..corpora.load import split_of
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1dd09778
@@ -36,11 +37,15 @@ PUBLISHED_IDS = {  # data set -> what the ids of its published questions look li
 LONGBENCH = {"hotpotqa": r"[a-f0-9]{48}", "2wiki": r"[a-f0-9]{48}", "musique": r"[a-f0-9]{48}"}  # ids of its questions
 
 
+def _words(text):
+    return " ".join(re.findall(r"\w+", html.unescape(text).lower()))
+
+
 def question_key(
     text: str,  # of a question
 ) -> str:  # 10 hex digits
     "Hash of a question's words."
-    return hashlib.sha256(" ".join(re.findall(r"\w+", html.unescape(text).lower())).encode()).hexdigest()[:10]
+    return hashlib.sha256(_words(text).encode()).hexdigest()[:10]
 
 
 @functools.cache
@@ -52,6 +57,22 @@ def published_texts(
     if not path.is_file():
         return None
     return frozenset(line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
+
+
+@functools.cache
+def _bundled(dataset):
+    "Bundled questions of a data set whose questions bring their passages, by the hash of their text."
+    known = dataset in REAL and kit_path("data", "real", f"{dataset}.dev.jsonl.xz").is_file()
+    return {question_key(q.question): q for q in (BundledQuestions().questions(dataset) if known else ())}
+
+
+def _is_edited(question, known):
+    "Whether a question has answers, or words in its passages, that a known one lacks."
+    there = " ".join(_words(p.text) for p in known.paragraphs)
+    return not (
+        set(map(_words, question.answers)) <= set(map(_words, known.answers))
+        and all(_words(p.text) in there for p in question.paragraphs)
+    )
 
 
 def questions_fact(
@@ -79,6 +100,12 @@ def questions_fact(
     texts = published_texts(dataset)
     if texts is not None and (other := [q for q in questions if question_key(q.question) not in texts]):
         return f"{count(other)} have texts that {dataset} doesn't give"
+    repeated = len(questions) - len({question_key(q.question) for q in questions})
+    if repeated > len(questions) / 100:  # MuSiQue itself repeats 7 of 2,417
+        return f"{repeated} of {len(questions)} repeat the text of another"
+    known = {} if longbench else _bundled(dataset)  # its passages are whole pages
+    if other := [q for q in questions if _is_edited(q, known.get(question_key(q.question), q))]:
+        return f"{count(other)} have answers or passages that {dataset} doesn't give"
     return f"{'LongBench’s' if longbench else 'published'} {dataset}{', by their ids alone' if texts is None else ''}"
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e903d607
@@ -148,21 +175,21 @@ def _tables(module):
     return own + [inner for table in own for inner in table.values() if isinstance(inner, dict)]
 
 
-def _of_kind(module, kind):
+def methods_of_kind(module, kind):
     "(name, method) of the methods of a class in a module's tables."
     return [(key, m) for table in _tables(module) for key, m in table.items() if type(m) is kind]
 
 
 @functools.cache
 def _elsewhere(kind, loaded):
-    "As `_of_kind`, of the other modules of a class's package. Cached until further modules are loaded."
+    "As `methods_of_kind`, of the other modules of a class's package. Cached until further modules are loaded."
     top = kind.__module__.partition(".")[0] + "."
     others = [
         m
         for name, m in list(sys.modules.items())
         if name.startswith(top) and name != kind.__module__ and _has_tables(m)
     ]
-    return [row for module in others for row in _of_kind(module, kind)]
+    return [row for module in others for row in methods_of_kind(module, kind)]
 
 
 def printed_method(
@@ -173,7 +200,7 @@ def printed_method(
     if not (module := sys.modules.get(type(method).__module__)):
         return None
     own, names = (
-        _of_kind(module, type(method)),
+        methods_of_kind(module, type(method)),
         (name, name.partition(" [")[0]),
     )  # "Vanilla [by sentences]" is a Vanilla
     for key, m in [*own, *_elsewhere(type(method), len(sys.modules))]:
@@ -325,12 +352,12 @@ def _recipe(name, said):
     parts = [
         name,
         "synthetic questions" if said.get("synthetic") else "",
-        f"preset {said['preset']}" if "preset" in said else "",
+        f"preset {said.get('preset', 'unknown')}",
         str(said.get("base", said.get("model", "") if "name" not in said else "")),
         f"{said['questions']} questions" if said.get("questions") else "",
         *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
     ]
-    return ", ".join(filter(None, parts))
+    return ", ".join(part.replace(",", ";") for part in parts if part)  # a comma ends a part
 
 
 def _needed(method, models, profile, embedder, documents, roles):
@@ -500,12 +527,17 @@ class Said:
     where: str = ""  # section, table, or repository
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1a92b74f
+def _has_parts(text, pattern):
+    "Whether the parts of a text match those of a pattern; parts of the pattern with a `?` before them may be absent."
+    parts, wanted = text.split(", "), pattern.split(", ")
+    known = all(any(fnmatch.fnmatchcase(p, w.removeprefix("?")) for w in wanted) for p in parts)
+    return known and all(any(fnmatch.fnmatchcase(p, w) for p in parts) for w in wanted if w[0] != "?")
+
+
 def _matches(value, patterns):
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return any(
-        float(text) >= float(pattern[2:])
-        if pattern.startswith(">=")
-        else fnmatch.fnmatchcase(text.lower(), pattern.lower())
+        float(text) >= float(pattern[2:]) if pattern.startswith(">=") else _has_parts(text.lower(), pattern.lower())
         for pattern in patterns
     )
 
@@ -522,9 +554,20 @@ def _accepted(said, name):
     return said[name].accepts if name in said else ()
 
 
+def _free(said):
+    "Fields that the paper leaves open in this row."
+    wanted = {field.partition("=")[0] for field in _accepted(said, "fields")}
+    return {*_accepted(said, "open"), *_accepted(said, "silent")} - wanted
+
+
+def _own_words(name, value, said):
+    "Whether a laboratory's own wording stands where the paper prints no prompt."
+    return name == "prompts" and value == "of a file" and "paraphrase" in _accepted(said, name)
+
+
 def _readings(facts, said):
     "The fields of a method that aren't the printed row's, and those of the printed row that the method lacks."
-    wanted, free = _accepted(said, "fields"), _accepted(said, "open")
+    wanted, free = _accepted(said, "fields"), _free(said)
     other = [
         f"{field}, not the paper's interpretation"
         for field in facts.reading
@@ -551,10 +594,10 @@ def differences(
     for name, value in _concerned(facts, metric).items():
         if value in ("", None):
             out += [f"{name} isn't known, published: {said[name].value}"] if name in said else []
+        elif _own_words(name, value, said) or name == "method" and _is_declared(facts, name, value):
+            continue
         elif name == "prompts" and value == "of a file":
             out.append("prompts reworded by a file")
-        elif name == "method" and _is_declared(facts, name, value):
-            continue
         elif name in said and not _matches(value, said[name].accepts):
             out.append(f"{name}={value}, published: {said[name].value}")
         elif name == "questions" and name not in said and not value.startswith("published"):
@@ -568,5 +611,6 @@ def choices(
 ) -> list[str]:  # "unit=paragraphs, open in the paper"
     "What a run chose where the paper leaves it open, and what a contract declares."
     own = [f"{s.fact}={getattr(facts, s.fact)}" for s in said.values() if s.accepts == ("*",) and s.fact in vars(facts)]
-    own += [field for field in facts.reading if field.partition("=")[0] in _accepted(said, "open")]
+    own += [field for field in facts.reading if field.partition("=")[0] in _free(said)]
+    own += ["prompts=of a file"] * _own_words("prompts", facts.prompts, said)
     return [f"{part}, open in the paper" for part in own] + list(facts.declared)

@@ -266,7 +266,9 @@ def _power(paper):
 
     def line(r):
         needed = (
-            f"{r['needed']:,}{' with the same weights' * r['trained']}"
+            "out of reach at the printed n"
+            if r["out_of_reach"]
+            else f"{r['needed']:,}{' with the same weights' * r['trained']}"
             if r["needed"]
             else "no gain"
             if r["gain"] <= 0
@@ -279,7 +281,8 @@ def _power(paper):
     return (
         "## Power of the printed tables\n\n*Gain*: the printed value of the paper's best row minus that of its best baseline (of its best "
         "ablation, where the table has no baseline), in the table's unit. *n needed*: questions on both sides with which four of five "
-        "perfect replications are confirmed; where an answer is not right or wrong, at most so many. Another training of a router or a "
+        "perfect replications are confirmed; where an answer is not right or wrong, at most so many. *Out of reach*: the sampling error of the paper's own n is too large for any "
+        "number on the other side. Another training of a router or a "
         "navigator adds its own difference. *Not known*: the metric has no known error.\n\n"
         + md_table(heads, map(line, rows))
     )

@@ -160,7 +160,7 @@ def verdict(
         return "not comparable", obstacle
     word = found.word(reproduced - printed, gain)
     if word == "different":
-        return word, f"two perfect runs are at most {found.most:.3g} apart"
+        return word, f"95 % of perfect pairs of runs are at most {found.most:.3g} apart"
     if word == "confirmed":
         return word, f"within {SHARE * gain:.3g}, less than half of the printed gain of {gain:.3g}"
     if gain is None or gain <= 0:
@@ -178,9 +178,10 @@ def power(
     artefact: str,
 ) -> list[
     dict
-]:  # artefact, group, dataset, metric, method, gain, n, needed, and whether that is with the same trained weights
+]:  # artefact, group, dataset, metric, method, gain, n, needed, out_of_reach, and whether that is with the same trained weights
     "Columns of a printed table: the gain of the paper's best row over the best baseline, the number of questions, and how many confirm it."
-    cells, rows = published(paper, artefact), {}
+    named = get_paper(paper).optional("evaluation", "printed") or list  # as its tables name them
+    cells, rows = [c for c in named(published(paper, artefact)) if "Pearson" not in c["group"]], {}
     known = gains(cells)
     with figure_of(paper):
         for r in cells:
@@ -216,7 +217,9 @@ def power(
                 method=r["method"],
                 gain=gain,
                 n=n,
-                needed=apart.needed(gain),
+                needed=(needed := apart.needed(gain)),
+                # the paper's half of the variance alone is too large
+                out_of_reach=bool(needed) and needed >= 2 * n,
                 trained="navigator" in said or "router" in said,
             )
         )
@@ -331,7 +334,7 @@ class Provenance:
     def sentence(self):
         "Stated settings of the paper's experiment, and unstated ones."
         rows = [self.said(), *(self.said(d, m) for m, d in self.facts)]
-        stated = {fact: s for row in rows for fact, s in row.items() if fact not in ("method", "replies")}
+        stated = {fact: s for row in rows for fact, s in row.items() if fact not in ("method", "replies", "silent")}
         said = "; ".join(f"{s.fact}: {s.value} ({s.where})" for s in stated.values())
         silent = ", ".join(silent_on(self.paper, self.artefact)) if has_settings(self.paper) else ""
         return (f"Published settings: {said}." if said else "") + (f" Not stated: {silent}." if said and silent else "")

@@ -64,10 +64,11 @@ def read_rows(path: Path) -> list[dict]:
 class Paper:
     """Descriptor of a paper: its texts, its folders, and references to its code.
 
-    The rest follows from them. Notebooks of artefacts are in `nbs/reproduce/NAME`, or in `notebooks` next to an absolute data folder. Four
+    The rest follows from them. Notebooks of artefacts are in `nbs/reproduce/NAME`, or in `notebooks` next to an absolute data folder. Five
     objects of the code are optional: `evaluation.main_run`, (profile, n, settings, **given) -> `Results` of the method on the questions of
-    its main table; and of the module `paper` `longest_prompt`, (artefact) -> tokens that its longest prompt shows, without wording and
-    reply, `search_path`, (trace, round) -> nodes of the best path after a round, and `reply_formats`, () -> formats of the router's replies.
+    its main table; `evaluation.printed`, (cells of a CSV) -> cells as its tables name them; and of the module `paper` `longest_prompt`,
+    (artefact) -> tokens that its longest prompt shows, without wording and reply, `search_path`, (trace, round) -> nodes of the best path
+    after a round, and `reply_formats`, () -> formats of the router's replies.
     """
 
     name: str  # of its artefacts and its folder of results: "arise"
