@@ -106,7 +106,7 @@ def contents(folder):
             yield from inner(str(path.relative_to(folder)), path.read_bytes())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
     server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     Thread(target=server.serve_forever, daemon=True).start()

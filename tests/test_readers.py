@@ -65,7 +65,9 @@ def work_of(path, monkeypatch):
     return len(found), (half.characters + parse.characters) / path.stat().st_size
 
 
-@pytest.mark.parametrize("n", [1000, *(pytest.param(n, marks=pytest.mark.long) for n in (7405, 90_447))])
+@pytest.mark.parametrize(
+    "n", [1000, pytest.param(7405, marks=pytest.mark.long), pytest.param(90_447, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("form", ["list", "lines"])
 def test_reading_takes_work_in_proportion_to_the_file(put, monkeypatch, n, form):
     "At the size of HotpotQA's dev and train files: each character is scanned once and parsed once."

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 WHAT = "arise/figure3"  # what the fixture `made` reports
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
     "n=3 was said to `reproduce`, and to nobody else."
     path, _, home = made

