@@ -98,13 +98,14 @@ def questions_fact(
     if other := [q for q in questions if not re.fullmatch(form, q.id)]:
         return f"{count(other)} have ids that {dataset} doesn't give"
     texts = published_texts(dataset)
-    if texts is not None and (other := [q for q in questions if question_key(q.question) not in texts]):
+    keyed = [(question_key(q.question), q) for q in questions]
+    if texts is not None and (other := [q for key, q in keyed if key not in texts]):
         return f"{count(other)} have texts that {dataset} doesn't give"
-    repeated = len(questions) - len({question_key(q.question) for q in questions})
+    repeated = len(keyed) - len(dict(keyed))
     if repeated > len(questions) / 100:  # MuSiQue itself repeats 7 of 2,417
         return f"{repeated} of {len(questions)} repeat the text of another"
     known = {} if longbench else _bundled(dataset)  # its passages are whole pages
-    if other := [q for q in questions if _is_edited(q, known.get(question_key(q.question), q))]:
+    if other := [q for key, q in keyed if key in known and _is_edited(q, known[key])]:
         return f"{count(other)} have answers or passages that {dataset} doesn't give"
     return f"{'LongBench’s' if longbench else 'published'} {dataset}{', by their ids alone' if texts is None else ''}"
 
@@ -243,7 +244,13 @@ def implementation_of(
     }
     if code.co_filename not in homes:
         return f"{name} with a function of {Path(code.co_filename).name}"
-    return f"{name} {code_hash(Path(file).read_text(encoding='utf-8'))[0][:12]}"
+    return f"{name} {_hash_of_code(Path(file).read_text(encoding='utf-8'))[:12]}"
+
+
+@functools.cache
+def _hash_of_code(source):
+    "Parsing takes milliseconds, and the contract of each cell asks for it."
+    return code_hash(source)[0]
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #5fd2ed81
 @dataclass(frozen=True)
@@ -480,7 +487,8 @@ def run_facts(
         Path(profile.data).stem if Path(profile.data).is_file() else "",
         getattr(method, "temperature", None),
     )
-    silent, declared = sum(not (r.error or r.replied) for r in rows), contract_of(profile)
+    silent = sum(not (r.error or r.replied) for r in rows)
+    declared = contract_of(profile)
     replies = (
         f"none of a named model to {silent:,} of {len(rows):,} questions"
         if silent
@@ -561,7 +569,7 @@ def _free(said):
 
 
 def _own_words(name, value, said):
-    "Whether a laboratory's own wording stands where the paper prints no prompt."
+    "Whether a prompt is a laboratory's own wording, and the paper prints none."
     return name == "prompts" and value == "of a file" and "paraphrase" in _accepted(said, name)
 
 

@@ -153,10 +153,8 @@ def leads(
     if not ahead and not behind:
         return ""
     names = dict.fromkeys(shown(name_and_run(r["method"])[0]) for r in rows if role(r["method"]) == "own")
-    who, columns = (
-        (next(iter(names)) if len(names) == 1 else _common(names)),
-        f"{len(found)} column{'s' * (len(found) > 1)}",
-    )
+    who = next(iter(names)) if len(names) == 1 else _common(names)
+    columns = f"{len(found)} column{'s' * (len(found) > 1)}"
     if not ahead:
         return f"{who} trails significantly in {behind} of {columns}"
     return f"{who} leads significantly in {ahead} of {columns}" + (f" and trails in {behind}" if behind else "")

@@ -128,7 +128,7 @@ def _names(row):
 def gains(
     published_rows: list[dict],  # from `published`
 ) -> dict:  # (group, method, dataset, metric) -> gain in the published unit; none without a baseline
-    "Printed gain of the paper's method over its best baseline in a column: of each row of its own, and of the best one for all others."
+    "Printed gain of the paper's method over its best baseline in a column: of each of its rows, and of the best one for all others."
     columns, found = {}, {}
     for r in published_rows:
         if r["value"] is not None and direction_of(r["method"], r["metric"]) != "none":

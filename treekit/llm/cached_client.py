@@ -186,7 +186,8 @@ class CachedClient:
                 f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
                 "(zeros for a server of your own), or set no budget (--budget none)"
             )
-        self.chat, self.store, self.who, self.replied, self.refusal = chat, store, {}, Counter(), ""
+        self.chat, self.store, self.who, self.replied = chat, store, {}, Counter()
+        self.refusal = ""
         self.budget, self.totals = BudgetGuard(budget, price, spent), Totals(money=None if price is None else 0.0)
         self._calls = CallDeduplicator(CallMaker(chat, store, self.budget, self.totals))
         self.model, self.endpoint, self.defaults = (

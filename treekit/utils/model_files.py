@@ -88,13 +88,15 @@ def content_of(
     if not (folder := Path(model)).is_dir():
         return ""
     files = [f for f in sorted(folder.rglob("*")) if f.suffix in (".safetensors", ".bin", ".json", ".txt")]
-    hashes = "".join(file_sha256(f) for f in files)
-    return hashlib.sha256(hashes.encode()).hexdigest()[:16]
+    return _hash_of(files)
 
 
 def weights_of(
     folder: Path | str,  # of a model
 ) -> str:  # 16 hex digits
     "Hash of a model's weights alone."
-    files = [f for f in sorted(Path(folder).glob("*")) if f.suffix in (".safetensors", ".bin")]
+    return _hash_of(f for f in sorted(Path(folder).glob("*")) if f.suffix in (".safetensors", ".bin"))
+
+
+def _hash_of(files):
     return hashlib.sha256("".join(map(file_sha256, files)).encode()).hexdigest()[:16]
