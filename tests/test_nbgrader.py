@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from classes import RIGHT, WALL, cell, course, needs_wall, source
-from test_course_material import WRONG
+from test_course_material import WRONG, code_pattern
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.course_template import create_course
 from treekit.classroom.formats import marks, read_notebook, solution_texts
@@ -139,7 +139,7 @@ def our_points(c, assignment, submissions):
 def mistaken(bodies, assignment):
     "The solutions with a typical mistake in the first exercise, of which the visible tests have a hint."
     [(_, right, wrong, _), *_] = WRONG[assignment]
-    changed = {name: text.replace(right, wrong) for name, text in bodies.items()}
+    changed = {name: code_pattern(right).sub(lambda _: wrong, text) for name, text in bodies.items()}
     assert sum(changed[name] != text for name, text in bodies.items()) == 1
     return changed
 
