@@ -10,7 +10,6 @@ from treekit.config import root
 
 def tables(folder, word):
     import pandas as pd
-    from treekit.papers.comparison.figures import save_both
     from treekit.figures.cells import write_scores
     from treekit.figures.claims_page import save_claims
     from treekit.figures.index_page import index_page
@@ -21,7 +20,6 @@ def tables(folder, word):
     df = pd.DataFrame([dict(a=word, b=1.0)])
     save_table(df, folder, "table")
     save_csv(df, folder / "plain.csv")
-    save_both(df, df, folder, "cells", word)
     save_claims([], folder, word)
     write_scores({("g", "m", "d", word): {"d": {"q": 1.0}}}, folder / "table_scores.jsonl")
     fig, ax = plt.subplots(figsize=(1, 1))

@@ -11,7 +11,6 @@ from fakes import printed_run
 from treekit.config import UsageError, root
 from treekit.figures.claims import judge_claims
 from treekit.figures.claims_page import counts_of, save_claims
-from treekit.papers.comparison.figures import caption_of
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.artefacts.catalog import inventory
@@ -24,8 +23,7 @@ PRINTED_FILES = (root() / "data" / "papers").glob("*/*.csv")
 TABLES = sorted(
     [p.parent.name, p.stem]
     for p in PRINTED_FILES
-    if p.stem
-    not in ("settings", "experiment", "deviations", "inventory", "claims", "ablations", "errata", "hipporag_table2")
+    if p.stem not in ("settings", "experiment", "deviations", "inventory", "claims", "errata", "hipporag_table2")
 )
 NASTY = [
     "<script>alert(1)</script>",
@@ -278,16 +276,9 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
         "table1",
         note="Model: gpt-4.1. Questions: synthetic wiki, n = 7. And so on.",
     )
-    save_table(
-        pd.DataFrame([dict(method="a", value=1.0)]),
-        tmp_path / "across",
-        "table2",
-        note=caption_of("gpt-4.1", "synthetic", dict(d=7)),
-    )
     index_page(tmp_path)
     own, both = ((tmp_path / paper / "README.md").read_text(encoding="utf-8") for paper in ("treerare", "across"))
     assert "n per cell: 50 to 600;" in own and "- Table 1: Model: gpt-4.1. Questions: synthetic wiki, n = 7.\n" in both
-    assert "- Table 2: Model: gpt-4.1. Questions of the synthetic wiki, n = 7 on each of 1 data sets.\n" in both
     told = ", ".join(f"{n} {outcome}" for outcome, n in counts_of(found).items() if n)
     assert f"{len(unjudged)} claims: {told}." in own
     save_claims(unjudged, folder, "Claims")

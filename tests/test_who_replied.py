@@ -106,11 +106,9 @@ def test_legends_and_prices_are_of_the_model_that_replied(monkeypatch):
     "The line below a figure, a caption and the price; without a price of its own no cents, and a simulated run keeps its name."
     from treekit.experiments.costs import billed_as
     from treekit.figures.plots import ran_line
-    from treekit.papers.comparison.figures import caption_of
 
     go("tiny-1b")
     assert ran_line("gpt-4o-mini", "real", [3]).startswith("tiny-1b, ")
-    assert caption_of("gpt-4o-mini", "real", {"A": 3}).startswith("Model: tiny-1b.")
     assert billed_as("gpt-4o-mini") == ("tiny-1b", None) and billed_as("gpt-4o-mini", "gpt-4o-mini")[1]
     results = go("gpt-4o-mini-2024-07-18")
     name, price = billed_as("gpt-4o-mini")

@@ -72,7 +72,6 @@ def data_files(
     named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
     shared = {
         "claims.csv": "treekit.figures.claims",
-        "ablations.csv": "treekit.figures.ablations",
     }  # read for all papers, by these
     readers = {
         "models": ".training.",

@@ -147,13 +147,8 @@ def _pictured(folder, paper, name, text):
     return f'{text}\n\n<img src="{paper}/{name}.png" width="640" alt="{ht(title_of(paper, name))}">'
 
 
-def _findings(folder, found, models):
+def _findings(folder, found):
     "Paragraphs with their pictures, of what is there."
-    front = (
-        "**Cost and quality.** Each method by tokens per question and by the mean of its scores; the step line joins those that no "
-        "cheaper method beats, the grey band is where that line lies in 95 % of resampled questions ([all numbers](across/figure1.md), "
-        "[costs in dollars](across/table2.md))."
-    )
     retrieval = (
         "**Retrieval on real questions, without a model.** Recall beside published recalls ([all numbers](real/retrieval.md)), and the "
         "F1 of the retrieved text ([beside printed cells](real/vanilla.md))."
@@ -162,7 +157,6 @@ def _findings(folder, found, models):
     made = (
         _claims_table(folder, found),
         _pictured(folder, "real", "methods", _small_model(folder)),
-        "" if models == ["simulated"] else _pictured(folder, "across", "figure1", front),
         _pictured(folder, "real", "retrieval", retrieval),
         errata
         and f"**Errata.** [{len(errata)} printed numbers or statements](across/errata.md) of the papers contradict others in the "
@@ -337,7 +331,7 @@ def index_page(
     parts = [
         f"# Results of profile {md(folder.name)}",
         _opening(found),
-        *_findings(folder, found, models),
+        *_findings(folder, found),
         "## The papers",
         md_table(("paper", "its tree", "tables and figures", "cells", "read on"), rows),
     ]

@@ -38,7 +38,6 @@ def published(
     others = (
         "inventory",
         "claims",
-        "ablations",
         "experiment",
         "deviations",
     )  # files of the folder other than tables of published values

@@ -15,7 +15,7 @@ ACROSS = Paper(
     order=60,
     code="treekit.papers.comparison",
     data="data/papers/across",
-    reads_all_tables=("ablations", "errata"),
+    reads_all_tables=("errata",),
 )
 
 REAL = Paper(
