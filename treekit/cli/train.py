@@ -38,7 +38,6 @@ def train_command():
       treekit ask "…" --method searchr --profile mine                       the profile that it ends with
       treekit train router --preset tiny --name walker
       treekit train navigator --preset 8B --profile openai --budget 20 --until "reward model"
-      treekit train navigator --preset 8B --profile openai --export verl    data, reward and settings for PPO with verl
       treekit train parser --treebanks DIR
 
     Stop it at any time and start it again: replies and trained models are saved, and the final weights are the same.

@@ -39,10 +39,9 @@ NAVIGATOR = TrainingCommand(
                 default="after PPO",
                 show_default=True,
                 metavar="STAGE",
-                help="after SFT, SFT on as much, reward model, after PPO, PPO on answers.",
+                help="after SFT, SFT on as much, reward model, after PPO.",
             ),
         ),
-        ("--export", dict(metavar="DIR", help="Fine-tune, and write what verl needs for PPO, instead of PPO here.")),
     ),
 )
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from ...config import choose
 from ...core.method import gather_or_cancel
 from ...core.types import Question
-from .training import ON_ANSWERS, PRESETS, STAGES, Preset, train_navigator
+from .training import PRESETS, STAGES, Preset, train_navigator
 from .training_data import Pair, collected, followed
 from ...baselines.subquestions import checked
 from ...utils.atomic_write import write_whole
@@ -75,7 +75,6 @@ LEARNED = {
     "after SFT": "sft",
     "after PPO": "ppo",
     "SFT on as much": "as-much",
-    ON_ANSWERS: "ppo-answers",
 }  # stages with a navigator
 
 
