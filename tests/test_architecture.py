@@ -407,3 +407,19 @@ def test_notebook_numbers_occur_once_in_their_folder():
     for p in (ROOT / "nbs").rglob("[0-9]*.ipynb"):
         found.setdefault((p.parent, re.match(r"\d+", p.name)[0]), []).append(p.name)
     assert {k: v for k, v in found.items() if len(v) > 1} == {}
+
+
+PRIVATE_WORDS = """anew; behind the point; calls in a row; competence; crew; errand; fleet; jail; knob; lease; ledger; purse; rehearse;
+stand-in; standin; tokens a question""".split(";")
+
+
+def test_names_and_messages_use_the_glossary():
+    "The terms of the field instead of private ones, in modules, settings and tables' headers. Prompts are none of the kit's words."
+    words = re.compile(
+        "|".join(rf"(?<![^\W_]){w.strip().replace(' ', '[ _]')}s?(?![^\W_])" for w in PRIVATE_WORDS), re.I
+    )
+    texts = {p: p.read_text(encoding="utf-8") for p in (ROOT / "treekit").rglob("*.py") if p.name != "_modidx.py"}
+    texts[ROOT / "settings.ini"] = (ROOT / "settings.ini").read_text(encoding="utf-8")
+    texts |= {p: p.open(encoding="utf-8").readline() for p in (ROOT / "figures").rglob("*.csv")}
+    assert words.search("its errands") and words.search("calls_in_a_row") and not words.search("release; understand in")
+    assert not [f"{p.name}: {m[0]}" for p, text in texts.items() for m in words.finditer(text)]

@@ -111,7 +111,7 @@ def clocked(main):
     return asyncio.run(main(context, say)), context
 
 
-def test_calls_in_a_row_and_side_by_side():
+def test_sequential_calls_and_side_by_side():
     async def chain(say, n):
         for _ in range(n):
             await say("x")

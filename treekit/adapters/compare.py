@@ -78,7 +78,7 @@ def _line(results, scores, sets, name, cost):
         high=high,
         **_UNTESTED,
         calls=cost["calls"],
-        sequential=cost["calls_in_a_row"],
+        sequential=cost["sequential_calls"],
         tokens=cost["tokens_in"] + cost["tokens_out"],
         cents=cost["cents"],
         tokens_per_correct=cost["tokens_per_correct"],

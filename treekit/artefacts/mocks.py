@@ -175,7 +175,7 @@ def _wiki(told, passages):
         except UsageError:
             if library.profile.wiki != "wikipedia":
                 raise
-            found, content = passages, "standin"
+            found, content = passages, "mock"
         return library.once(("wiki", content), lambda: CorpusWiki(found() if callable(found) else found, content))
 
     resources.Resources.wiki = wiki

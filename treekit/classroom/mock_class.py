@@ -90,7 +90,7 @@ def create_mock_class(
     "Create a mock class: released, collected and graded. Raises `UsageError` for a folder with a roster."
     roster, rng = Path(course.folder, "roster.csv"), Random(f"{assignment} {seed}")
     if roster.exists():
-        raise UsageError(f"{Path(course.folder).name!r} has a roster: rehearse in an empty folder")
+        raise UsageError(f"{Path(course.folder).name!r} has a roster: run it in an empty folder")
     roster.parent.mkdir(parents=True, exist_ok=True)
     names = [f"student{n:02}" for n in range(1, students + 1)]
     roster.write_text("id\n" + "\n".join(names) + "\n", encoding="utf-8")

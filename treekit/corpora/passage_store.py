@@ -71,7 +71,7 @@ def open_for_writing(
     source: str,  # description of what is imported
     rows: str = "passages",  # the table of what is imported
 ) -> sqlite3.Connection:
-    "Open a database for an import; one without a row is begun anew. Raises a `UsageError` for one of another kind, version or source."
+    "Open a database for an import; one without a row is begun again. Raises a `UsageError` for one of another kind, version or source."
     if not path.parent.is_dir():
         raise UsageError(f"no folder {str(path.parent)!r} for the {what}")
     new = not path.exists() or not path.stat().st_size  # empty: killed before its first write

@@ -40,7 +40,7 @@ def _rows():
     except FileNotFoundError:
         raise UsageError("no file data/words/cassette.jsonl: it comes with the kit's repository") from None
     except (ValueError, TypeError) as e:
-        raise DataError(f"data/words/cassette.jsonl: can't be read ({type(e).__name__}): check it out anew") from None
+        raise DataError(f"data/words/cassette.jsonl: can't be read ({type(e).__name__}): check it out again") from None
 
 # %% ../../nbs/06_corpora/19_recorded_replies.ipynb #b4d1d924
 def load_replies(

@@ -64,7 +64,7 @@ def cost_per_answer(
                 n=n,
                 right=right / n,
                 calls=total(s.of("calls")) / n,
-                calls_in_a_row=total(s.of("critical_path")) / n,
+                sequential_calls=total(s.of("critical_path")) / n,
                 tokens_in=bill["tokens_in"] / n,
                 tokens_out=bill["tokens_out"] / n,
                 cents=None if money is None else 100 * money / n,

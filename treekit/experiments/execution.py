@@ -40,7 +40,7 @@ class RunFailed(Exception):
 
 
 ALIKE = 3  # failures with one reason from the first question on, or as many as are in flight at once
-GIVE_UP = 20  # consecutive failures from the first question on; and identical refusals of a method's calls in a row, at any time
+GIVE_UP = 20  # consecutive failures from the first question on; and consecutive identical refusals of a method's calls, at any time
 REFUSALS = ("refused", "too long", "unreachable")  # kinds of failed calls that the next question would meet as well
 
 # %% ../../nbs/14_experiments/14_execution.ipynb #29b8827f

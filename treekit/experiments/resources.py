@@ -143,12 +143,12 @@ def source_of(
     for pattern, make in QUESTION_SOURCES.items():
         if not (found := re.fullmatch(pattern, str(place))):
             continue
-        return _stand_in(name) if name in UNPUBLISHED and pattern.startswith("hub") else make(*found.groups())
+        return _substitute(name) if name in UNPUBLISHED and pattern.startswith("hub") else make(*found.groups())
     return Files(place)
 
 
 @functools.cache
-def _stand_in(name):
+def _substitute(name):
     print(f"{name} is not published: the fictional world's questions and passages stand in; --data FILE asks your own")
     return QUESTION_SOURCES["synthetic"]()
 

@@ -146,7 +146,7 @@ def plain_store(
     if not is_archive(path):
         yield Path(path)
         return
-    with tempfile.TemporaryDirectory(prefix="treekit-tape-") as folder:
+    with tempfile.TemporaryDirectory(prefix="treekit-cassette-") as folder:
         copy = Path(folder, STORE_FILE)
         with open_archive(path) as members:
             if STORE_FILE not in members:

@@ -60,7 +60,7 @@ class TrainingJob:
 
     def begun(self) -> Path:
         "Folder of the job, claimed for it. `UsageError` if it belongs to another job."
-        path, own = self.folder / "errand.json", json.dumps(self.record(), indent=1, sort_keys=True)
+        path, own = self.folder / "job.json", json.dumps(self.record(), indent=1, sort_keys=True)
         if not path.exists():
             write_whole(path, own)
         elif (was := _saved(path)) != json.loads(own):
@@ -74,7 +74,7 @@ class TrainingJob:
     @classmethod
     def found(cls, name: str, budget: float | None = None) -> "TrainingJob":
         "Job of a name, with the options it was started with."
-        path = work_dir("trained") / name / "errand.json"
+        path = work_dir("trained") / name / "job.json"
         if not path.is_file():
             raise UsageError(f"nothing is trained under the name {name!r}")
         was = _saved(path)

@@ -106,7 +106,7 @@ class SimulatedClient:
         "Parser of the language of a text."
         return grammar(self.seed, self.articles, "ko" if _HANGUL.search(text) else "en")
 
-    def _stand_in(self, parser):
+    def _substitute(self, parser):
         return _any_question(self.seed, self.articles, parser.index.lang) if self.any_text else ""
 
     def calls(self, request: Request) -> Iterator[TaskCall]:
@@ -119,7 +119,7 @@ class SimulatedClient:
         parser, template = self._grammar(" ".join(map(text, request.inputs.values()))), prompt.template + prompt.system
         for number in range(request.sample, request.sample + request.n):
             luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
-            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._stand_in(parser))
+            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._substitute(parser))
 
     def call(self, request: Request) -> TaskCall:
         "The first sample of a request."
@@ -143,7 +143,7 @@ class SimulatedClient:
     ) -> list[float]:  # log-probability of each word of the continuation
         "Likelihood of a question given results: the higher, the more of its steps they answer (ARISE, Sec. 2.3)."
         parser = self._grammar(continuation)
-        query = parser.question(continuation) or parser.question(self._stand_in(parser))
+        query = parser.question(continuation) or parser.question(self._substitute(parser))
         if query is None or request.prompt is None:
             raise UsageError(_ALONE)
         call = self.call(request)

@@ -65,11 +65,11 @@ class TaskCall:
         inputs: dict,
         template: str = "",
         held_out: bool = True,
-        stand_in: str = "",
+        substitute: str = "",
     ):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.index.lang
         self.index, self.words, self.ability = grammar.index, Verbalizer(grammar, luck, held_out), luck.ability
-        self.thinks, self.sure, self.stand_in = _thinks(template), True, stand_in
+        self.thinks, self.sure, self.substitute = _thinks(template), True, substitute
 
     def get(self, name, default=""):
         return self.inputs.get(name, default)
@@ -89,8 +89,8 @@ class TaskCall:
         return self.read(self.question)
 
     def read(self, question: str) -> Query:
-        "Parse a question, or the stand-in if no template matches. Raises `NotInSyntheticWiki` if no template matches."
-        if (query := self.grammar.question(question) or self.grammar.question(self.stand_in)) is None:
+        "Parse a question, or the substitute if no template matches. Raises `NotInSyntheticWiki` if no template matches."
+        if (query := self.grammar.question(question) or self.grammar.question(self.substitute)) is None:
             raise NotInSyntheticWiki(question)
         return query
 

@@ -384,7 +384,7 @@ def draw_routing(
         [
             ("What is given", BoxRow(_given_boxes(tree, trace, document), W, 3, follow=False)),
             (
-                "The router sees all headings and what is lit, and says what answers and what to unfold",
+                "The router sees all headings and what is visible, and says what answers and what to expand",
                 BoxRow(boxes, W, min(4, len(boxes)), follow=False),
             ),
             ("What the reader gets of this document", BoxRow([routed], W, 1)),
