@@ -73,9 +73,9 @@ def test_a_small_class_with_cheats(tmp_path):
 
 @needs_wall
 @pytest.mark.slow
-def test_a_class_of_200_with_every_attack(tmp_path):
+def test_a_class_with_every_attack(tmp_path):
     assert len(EVERY) >= 60
-    c, cheats, grades, took = graded_class(tmp_path, list(EVERY), 200 - len(EVERY))
+    c, cheats, grades, took = graded_class(tmp_path, list(EVERY), 3)
     look_at(c, cheats, grades)
     slowest = max(grades.values(), key=lambda g: g["seconds"])
     print(

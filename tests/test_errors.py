@@ -73,9 +73,9 @@ def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **node
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wanted, n", [(12, 30), pytest.param(200, 250, marks=pytest.mark.slow)])
-def test_seeded_faults_are_named(wanted, n):
+def test_seeded_faults_are_named():
     "With a simulated model that takes one step per reply: three in four are named."
+    wanted, n = 12, 30
     quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "synthetic", n=n)}.values())
     P = load_profile("offline")

@@ -42,12 +42,11 @@ def contents(path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("often", [5, pytest.param(20, marks=pytest.mark.slow)])
-def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path, often):
+def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path):
     server.script(latency=0.03)
     path, rng = tmp_path / "killed.sqlite", random.Random(0)
     stages, kills = [], 0
-    while kills < often:
+    while kills < 5:
         known, since = recorded(path) if path.exists() else set(), server.count
         process = start(path, server.url)
         while server.count == since and process.is_alive():

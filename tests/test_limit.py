@@ -11,8 +11,6 @@ from treekit.store.run_store import Store
 from treekit.experiments.resources import LazyRetriever, load, load_corpus
 from treekit.experiments.run import run
 from treekit.papers.arise.method import ARISE
-from treekit.papers.toq.method import TreeOfQuestion
-from treekit.papers.treerare.method import TreeRare
 from treekit.retrieval.bm25 import BM25
 
 LIMIT = 16
@@ -46,12 +44,8 @@ class Slow:
         self.end = asyncio.get_running_loop().time()
 
 
-METHODS = dict(TreeRare=TreeRare(), ToQ=TreeOfQuestion(), ARISE=ARISE(iterations=2, depth=3, scorer="guess"))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
+def test_fifty_questions_take_calls_over_limit(monkeypatch):
     "Whoever has the most calls still to come goes first, so the last rounds are full, too: within two per cent."
     monkeypatch.setattr(asyncio.events, "new_event_loop", virtual_time.VirtualLoop)
     profile = load_profile(
@@ -59,7 +53,7 @@ def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
     )
     index, chat = BM25(load_corpus("musique", "synthetic")), Slow()
     results = run(
-        {"one": method},
+        {"one": ARISE(iterations=2, depth=3, scorer="guess")},
         {"musique": load("musique", "synthetic", n=50)},
         profile,
         chat=chat,

@@ -1,8 +1,8 @@
 """Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
 environments of their own, and are skipped where they can't be installed. Models are tiny, with random weights, and made here.
-A table of each of the five papers is made with three questions, reported and verified."""
+Each server answers a request; then a table is made with three questions, reported and verified."""
 
-import functools, json, os, secrets, socket, sqlite3, subprocess, sys, time, urllib.request, venv
+import asyncio, functools, json, os, secrets, socket, sqlite3, subprocess, sys, time, urllib.request, venv
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -10,10 +10,11 @@ import pytest
 
 from openai_server import Server
 from commands import inside
-from treekit.config import load_profile
+from treekit.config import Profile, load_profile
+from treekit.core.prompts import Request
 from treekit.experiments.planning import store_path
+from treekit.experiments.resources import chat_for
 
-TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
 PACKAGES = {
     "litellm": ["litellm[proxy]"],
     "llama.cpp": ["xllamacpp", "gguf"],
@@ -165,63 +166,37 @@ def llama_cpp(tmp_path):
         yield url, "m"
 
 
-SERVERS = dict(litellm=litellm, transformers=transformers_serve, llamacpp=llama_cpp)
+async def replied(url, model):
+    "A completion of one request through the kit's client."
+    chat = chat_for(Profile("p", model, url, api_key_env="SERVER_KEY", max_tokens=8))
+    try:
+        return await chat.complete(Request((dict(role="user", content="Where is Lyon?"),)))
+    finally:
+        await chat.close()
 
 
-@pytest.mark.parametrize("server", SERVERS)
-def test_a_request_and_its_cost(server, tmp_path, monkeypatch):
-    import asyncio
-    from treekit.config import Profile
-    from treekit.core.prompts import Request
-    from treekit.experiments.resources import chat_for
-
-    with SERVERS[server](tmp_path) as (url, model):
-        monkeypatch.setenv("SERVER_KEY", KEY)
-        chat = chat_for(Profile("p", model, url, api_key_env="SERVER_KEY", max_tokens=8))
-
-        async def main():
-            try:
-                return await chat.complete(Request((dict(role="user", content="Where is Lyon?"),)))
-            finally:
-                await chat.close()
-
-        (completion,) = asyncio.run(main())
-        assert completion.text and completion.tokens_in > 0 and completion.finish in ("stop", "length")
-
-
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("server", SERVERS)
-def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "server, table",
+    [(litellm, "searchr/table3"), (transformers_serve, "treerare/table1"), (llama_cpp, "toq/table2")],
+    ids=["litellm", "transformers", "llamacpp"],
+)
+def test_from_a_request_to_report_and_verify(server, table, tmp_path, monkeypatch):
     "Failed questions are allowed, since a model with random weights writes garbage; exit code 1 says so. Some are answered."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    with SERVERS[server](tmp_path) as (url, model):
-        words = (
-            "--profile",
-            "local",
-            "--set",
-            f"endpoint={url}",
-            "--set",
-            f"model={model}",
-            "--set",
-            "max_tokens=32",
-            "--n",
-            "3",
-            "--data",
-            "synthetic",
-            "--set",
-            "qa_judge=",
-            "--set",
-            "api_key_env=SERVER_KEY",
-        )
-        scorer = ("--set", "scorer=guess") if table.startswith("arise") else ()
-        home = dict(TREEKIT_HOME=str(tmp_path / "home"), SERVER_KEY=KEY)
-        code, out, err = inside("reproduce", table, *words, *scorer, "--out", tmp_path / "out", **home)
+    home = dict(TREEKIT_HOME=str(tmp_path / "home"), SERVER_KEY=KEY)
+    for name, value in home.items():
+        monkeypatch.setenv(name, value)
+    with server(tmp_path) as (url, model):
+        [completion] = asyncio.run(replied(url, model))
+        assert completion.text and completion.tokens_in > 0 and completion.finish in ("stop", "length")
+        settings = (f"endpoint={url}", f"model={model}", "max_tokens=32", "qa_judge=", "api_key_env=SERVER_KEY")
+        words = ["--profile", "local", "--n", "3", "--data", "synthetic"]
+        words += [word for setting in settings for word in ("--set", setting)]
+        code, out, err = inside("reproduce", table, *words, "--out", tmp_path / "out", **home)
         assert code in (0, 1) and "Traceback" not in out + err, out + err
-    assert store_path(load_profile("local")).is_file(), out + err
     with closing(sqlite3.connect(store_path(load_profile("local")))) as store:
         assert store.execute("SELECT COUNT(*) FROM predictions").fetchone()[0], out + err
     archive = tmp_path / "report.zip"
-    made = inside("report", table, "--tables", tmp_path / "out", "--out", archive, *words, *scorer, **home)
+    made = inside("report", table, "--tables", tmp_path / "out", "--out", archive, *words, **home)
     assert made[0] == 0, made
     checked = inside("verify", archive, **home)
     assert checked[0] == 0, checked

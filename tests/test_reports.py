@@ -41,10 +41,8 @@ def test_the_same_run_gives_the_same_bytes_and_is_ok_elsewhere(made, tmp_path):
 
 OFFICIAL = ROOT / "data" / "fixtures" / "official"
 OVER = [
-    ("treerare/table1", "real", "hotpotqa musique 2wiki"),
     ("treerare/table1", OFFICIAL, "hotpotqa musique 2wiki ambigdocs asqa"),
     ("toq/table2", "synthetic", "komultihop kogeneral"),
-    ("rdr2/table1", "synthetic", "asqa qampari eli5"),
 ]
 
 

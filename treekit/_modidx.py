@@ -1936,8 +1936,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                              'treekit/classroom/release.py'),
                                            'treekit.classroom.release.release_mark': ( '21_classroom/release.html#release_mark',
                                                                                        'treekit/classroom/release.py'),
-                                           'treekit.classroom.release.share_answered': ( '21_classroom/release.html#share_answered',
-                                                                                         'treekit/classroom/release.py'),
                                            'treekit.classroom.release.source_of_assignment': ( '21_classroom/release.html#source_of_assignment',
                                                                                                'treekit/classroom/release.py'),
                                            'treekit.classroom.release.world_of': ( '21_classroom/release.html#world_of',
