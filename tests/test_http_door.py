@@ -61,12 +61,13 @@ def test_placeholders_are_no_keys():
         ("all_proxy", "socks4://127.0.0.1:9"),
     ],
 )
-def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, name, value):
+@pytest.mark.parametrize("at", [ask, lambda url: http_client(url, 5)], ids=["run", "doctor"])
+def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, name, value, at):
     monkeypatch.setenv(name, value)
     assert ask(server.url)[0].text
     if "socks" in value:
         with pytest.raises(UsageError, match=name):
-            ask("http://models.invalid/v1")
+            at("http://models.invalid/v1")
 
 
 @pytest.mark.parametrize(

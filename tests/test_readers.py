@@ -317,6 +317,7 @@ DIALECTS = {  # name -> record, dialect, number of paragraphs, number of support
         0,
         0,
     ),
+    "lists as text": (dict(id=4, question="Who directed Velmora?", answer='["Olin Tarsk", "Tarsk"]'), "treekit", 0, 0),
     "a list of objects": (QUESTION | dict(answers=[dict(text="Olin Tarsk")]), "treekit", 0, 0),
 }
 
@@ -348,6 +349,7 @@ def test_a_number_is_an_answer(put):
             dict(id="a", question="Q?", answer="A", context="[['Velmora', ['Text.']]]"),
             "a list written as text, but not as JSON",
         ),
+        (dict(id="a", question="Q?", answers="['A', 'B']"), "field 'answers' is a list written as text, but not as"),
         (dict(_id="a", text="Q?"), "field 'question' is missing; the record has _id, text"),
         (dict(id={"a": 1}, question="Q?", answer="A"), "field 'id' should be a string"),
         ({k: v for k, v in OFFICIAL.items() if k != "answer"}, "field 'answers' is missing"),
@@ -394,13 +396,15 @@ def test_nothing_found_is_no_success(put):
     put("notes.pdf", "x"), put("._mine.dev.jsonl", "\0"), put(".DS_Store", "\0")
     found, said = checked()
     assert not found and "notes.pdf" in said and "hidden" in said
-    put("mine.dev.jsonl", QUESTION | dict(supporting=["a"]))
+    put(
+        "mine.dev.jsonl", QUESTION | dict(supporting=["a"]), QUESTION | dict(id="q2", supporting_facts=[["Velmora", 0]])
+    )
     corpus = put("mine_corpus.jsonl", PASSAGES[1])
     found, said = checked()
-    assert not found and "mine: 0 of 1 supporting passages" in said
+    assert not found and "mine: 0 of 2 supporting passages" in said
     corpus.write_text("\n".join(LINES))
     found, said = checked()
-    assert found and "mine: 1 of 1 supporting passages" in said
+    assert found and "mine: 2 of 2 supporting passages" in said
     assert Files(put.folder).datasets() == ["mine"]
 
 

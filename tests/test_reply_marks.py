@@ -28,6 +28,8 @@ MARKED = (
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
     "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final <|constrain|>json<|message|>",
     "Here is my thought process:\n{}\nHere is my response:\n",
+    "<|channel>thought\n{}<channel|>",
+    "<unused94>thought\n{}<unused95>",
     "Here are my reasoning steps:\n{}\n[BEGIN FINAL RESPONSE]\n",
 )
 
@@ -76,6 +78,13 @@ def test_the_papers_own_tags_stay(text):
         ("Venn", 5, "finish_reason 5"),
         ('<details type="reasoning"><summary>Thought</summary>Tarsk</details>Venn', "stop", "unknown block"),
         ("Venn[|endofturn|]", "stop", "turn"),
+        ("Venn<unused12>", "stop", "unused12"),
+        ("Venn", None, "finish_reason None"),
+        *(
+            (f"{mark}Tarsk{mark[0]}/{mark[1:]}Venn", "stop", "unknown block")
+            for mark in ("<思考>", "<ｔｈｉｎｋ>", "(thinking)", "{ponder}", "【思考】", "«thought»")
+        ),
+        ("&lt;think&gt;Tarsk&lt;/think&gt;Venn", "stop", "unknown block"),
         ("```thinking\nTarsk\n```\nVenn", "stop", "unknown block"),
         ("Ven", "content_filter", "content filter cut the reply"),
     ],

@@ -69,24 +69,33 @@ TWO = Question("q", "d", "When?", ("1899",), paragraphs=(A, B), supporting=("a",
 
 
 @pytest.mark.parametrize(
-    "corpus, found, titles",
+    "corpus, found, titles, facts",
     [
-        ([A, B], 2, 0),
-        ([replace(A, id="x"), replace(B, id="y")], 2, 0),  # the same texts under other ids
-        ([A], 1, 0),
-        ([replace(A, id="x", text="Another piece of it.")], 0, 1),
+        (
+            [A, B],
+            2,
+            0,
+            (("Velmora", 0), ("Lost", 0)),
+        ),  # one title is in none of its paragraphs, as in HotpotQA's fullwiki files
+        ([A, B], 2, 0, ()),
+        ([replace(A, id="x"), replace(B, id="y")], 2, 0, ()),  # the same texts under other ids
+        ([A], 1, 0, ()),
+        ([replace(A, id="x", text="Another piece of it.")], 0, 1, ()),
         (
             [Passage("a", "Elsewhere", "Another text."), Passage("b", "", "A third one.")],
             0,
             0,
+            (),
         ),  # ids that another source has, too
-        ([replace(A, text="A shorter edition."), B], 2, 0),
+        ([replace(A, text="A shorter edition."), B], 2, 0, ()),
     ],
 )
-def test_supporting_passages_are_found_by_id_and_by_text(corpus, found, titles, tmp_path):
+def test_supporting_passages_are_found_by_id_and_by_text(corpus, found, titles, facts, tmp_path):
     for passages in (corpus, import_passages(corpus, tmp_path / "c.passages", progress=False)):
-        got = Resources(load_profile("offline"), {"d": [TWO]}, {"d": passages}).coverage("d", [TWO])
-        assert (got.wanted, got.found, got.titles) == (2, found, titles)
+        got = Resources(load_profile("offline"), {"d": [TWO]}, {"d": passages}).coverage(
+            "d", [replace(TWO, facts=facts)]
+        )
+        assert (got.wanted, got.found, got.titles) == (2 + bool(facts), found, titles)
 
 
 def test_questions_over_another_corpus_are_refused():

@@ -15,7 +15,8 @@ from .json_extraction import found_field, found_object
 _NAMES = r"(?:seed:|ant:)?(?:think|thinking|thoughts?|reasoning)"
 _TAG = re.compile(  # group 1 or 2: it closes
     rf"<\s*+(/?)\s*+{_NAMES}\s*+>|\[/?THINK\]|◁/?think▷|"
-    r"<\|(?:begin|end)_of_thought\|>|<\|(?:START|END)_THINKING\|>|(\\end\{think\})",
+    r"<\|(?:begin|end)_of_thought\|>|<\|(?:START|END)_THINKING\|>|"
+    r"<\|channel>\s*thought\b|<unused94>(?:thought\b)?|(\\end\{think\}|<channel\|>|<unused95>)",
     re.I,
 )
 _FINAL = re.compile(  # what begins a final answer after thinking that has no closing tag of its own
@@ -94,10 +95,10 @@ def _first_thinking(text):
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #5a0dd111
 _SPECIAL = re.compile(  # tokens of a chat template; those of prompts (<|begin_of_query|>, <|COMPLETE|>) are not
     r"<\|(?!\w*(?:query|search|documents?|passages?|complete|COMPLETE))\w{2,40}\|>|</?s>|"
-    r"<(?:eos|bos|pad|unk|end_of_turn|start_of_turn)>|\[/?INST\]|<｜[^｜>]{1,40}｜>|\[\|\w{2,40}\|\]"
+    r"<(?:eos|bos|pad|unk|end_of_turn|start_of_turn|unused\d+)>|<\|\w{2,40}>|<\w{2,40}\|>|\[/?INST\]|<｜[^｜>]{1,40}｜>|\[\|\w{2,40}\|\]"
 )
 _BLOCK = re.compile(
-    r"\A\s*(?:<([A-Za-z][\w:|-]{0,30})(?:\s[^<>\n]{0,80})?>|\[([A-Z]{4,20})\]|◁(\w{1,20})▷|"
+    r"\A\s*(?:(?:&lt;|[<\[({◁«【])\|?([^\W\d_][\w:|-]{0,30})(?:\s[^<>\n]{0,80})?\|?(?:&gt;|[>\])}▷»】])|"
     r"(?:```|~~~)[ \t]*((?i:think\w*|thoughts?|reasoning|analysis))\n)"
 )
 _OWN_TAGS = frozenset(
@@ -111,7 +112,7 @@ def reply_oddities(
     "Notes on what a reply should not have: leftovers of a chat template, and an unknown block at the beginning."
     notes = [f"the reply has a token of a chat template: {found[0][:40]}"] if (found := _SPECIAL.search(text)) else []
     if (opened := _BLOCK.match(text)) and (name := next(filter(None, opened.groups()))).lower() not in _OWN_TAGS:
-        if opened[4] or f"/{name}" in text[opened.end() :]:
+        if opened[2] or f"/{name}" in text[opened.end() :]:
             notes.append(f"the reply begins with an unknown block {opened[0].strip()}: thinking, perhaps")
     return notes
 

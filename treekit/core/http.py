@@ -8,6 +8,7 @@ __all__ = ['LONGEST_BODY', 'ATTEMPT', 'limit_body', 'note_sending', 'without_key
 
 # %% ../../nbs/03_core/09_http.ipynb #0ca11003
 import contextvars, functools, re, zlib
+from contextlib import contextmanager
 from urllib.parse import quote, urlsplit
 from urllib.request import proxy_bypass_environment
 
@@ -121,6 +122,27 @@ def proxy_variable(
         return ""
     return next((n for name in (f"{at.scheme}_proxy", "all_proxy") for n in (name, name.upper()) if variable(n)), "")
 
+@contextmanager
+def explained_proxy(url: str):
+    "Context in which a client for a URL is made: a proxy that can't be used is a `UsageError` that names its variable."
+    import httpx2
+
+    try:
+        yield
+    except httpx2.InvalidURL as e:
+        if not (name := proxy_variable(url)):
+            raise
+        raise UsageError(
+            f"{name} should be a URL such as http://proxy.example:3128 ({e}): correct it, or unset it"
+        ) from None
+    except (ImportError, ValueError):
+        names = [n for n in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY") for n in (n, n.lower()) if "://" in variable(n)]
+        if not names:
+            raise
+        raise UsageError(
+            f"the proxy in {names[0]} can't be used: pip install socksio (for socks5), name an http proxy, or unset it"
+        ) from None
+
 # %% ../../nbs/03_core/09_http.ipynb #0ca11007
 @functools.cache
 def certificates():
@@ -151,11 +173,12 @@ def http_client(
     local = is_loopback(url)
     verify = certificates() if url.startswith("https") or not local else False
     headers = more.pop("headers", {}) | {"Accept-Encoding": "gzip"}
-    return httpx2.Client(
-        timeout=timeout,
-        verify=verify,
-        trust_env=not local,
-        event_hooks=dict(response=[limited]),
-        headers=headers,
-        **more,
-    )
+    with explained_proxy(url):
+        return httpx2.Client(
+            timeout=timeout,
+            verify=verify,
+            trust_env=not local,
+            event_hooks=dict(response=[limited]),
+            headers=headers,
+            **more,
+        )

@@ -86,6 +86,11 @@ class Question:
         default="", compare=False, repr=False
     )  # where it was loaded from: "real/hotpotqa"; in no prompt or cache key
 
+    def absent(self) -> set[str]:
+        "Titles of supporting sentences whose paragraph isn't among its own, as in HotpotQA's *fullwiki* files."
+        known = {p.title for p in self.paragraphs}
+        return {t for t, _ in self.facts} - known if known or not self.supporting else set()
+
     def sentences(self, passage: Passage) -> list[str]:
         'Sentences of one of its passages: as the record divides them (`meta["sent_ends"]`, by passage ID), else at full stops.'
         text, ends = passage.text, self.meta.get("sent_ends", {}).get(passage.id)

@@ -127,9 +127,10 @@ def _file(path, alone):
 
 def _supporting(source, name):
     "How many supporting passages of a data set are among its passages, and how many there are."
-    passages = {p.id for p in source.passages(name)}
-    named = {s for q in source.questions(name) for s in q.supporting}
-    return len(named & passages), len(named)
+    passages, questions = source.passages(name), source.questions(name)
+    named, titles = {s for q in questions for s in q.supporting}, {t for q in questions for t in q.absent()}
+    found = len(named & {p.id for p in passages}) + len(titles & {p.title for p in passages})
+    return found, len(named) + len(titles)
 
 
 def check_place(

@@ -180,6 +180,8 @@ def _flat(row, name, value):
 def _answers(row):
     "Answers under any of their names, without repetition; none if there is none."
     name = _first(row, ANSWER_FIELDS)
+    if isinstance(row.data.get(name), str):
+        _not_written(row, name)
     return tuple(dict.fromkeys(_flat(row, name, row.data[name]))) if name else ()
 
 
@@ -362,6 +364,14 @@ def _korquad(row, name):
 # %% ../../nbs/06_corpora/00_formats.ipynb #05766411
 CHUNK_WORDS = 100  # maximum words of a chunk
 _LIST = re.compile(r"\s*(\[\s*[\[({'\"]|\{\s*['\"]|array\()")  # of Python or NumPy, perhaps
+
+
+def _not_written(row, name):
+    "Refuse a list that is written as text, but not as JSON."
+    if _LIST.match(row.data[name]):
+        raise row.error(f"field {name!r} is a list written as text, but not as JSON: write it as JSON")
+
+
 _PAGE = re.compile(r"^Passage \d+:[ \t\r]*$", re.M)
 
 
@@ -380,8 +390,7 @@ def _chunked(prefix, title, text):
 def _longbench(row, name):
     "LongBench, and ChainRAG's files: `input`, `answers`, and in `context` one text of pages under *Passage 1:*, *Passage 2:* …"
     context, prefix, paragraphs = row.get("context"), ID_PREFIX.get(name, "lb"), []
-    if _LIST.match(context):
-        raise row.error("field 'context' is a list written as text, but not as JSON: write it as JSON")
+    _not_written(row, "context")
     pages = [page.strip() for page in _PAGE.split(context)]
     for page in filter(None, pages):
         title, _, text = page.partition("\n") if len(pages) > 1 and "\n" in page else ("", "", page)
@@ -581,9 +590,11 @@ _NESTED = (
     "question_decomposition",
     "documents",
     "answers",
+    "answer",
     "qa_pairs",
     "annotations",
     "golden_answers",
+    "gold_answers",
     "generation_gt",
     "retrieval_gt",
     "possible_answers",

@@ -559,6 +559,7 @@ class Resources:
             own = {p.id: p for p in q.paragraphs}
             wanted |= {i: own.get(i) or wanted.get(i) for i in q.supporting}
         known = [p for p in wanted.values() if p]
+        wanted = {t: Passage(t, t, "") for q in questions for t in q.absent()} | wanted
         if self.own[dataset]:
             return Coverage(len(wanted), len(known))
         if hasattr(given, "search"):

@@ -14,8 +14,17 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, request_defaults, run_options, variable
-from ..core.http import ATTEMPT, certificates, hide_key, is_loopback, limit_body, note_sending, proxy_variable
+from ..config import UsageError, request_defaults, run_options
+from ..core.http import (
+    ATTEMPT,
+    certificates,
+    explained_proxy,
+    hide_key,
+    is_loopback,
+    limit_body,
+    note_sending,
+    proxy_variable,
+)
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
@@ -265,7 +274,7 @@ _BROKEN_OFF = re.compile(
 def _finish(choice, data):
     "Finish reason of a choice. `CallFailed` if the server broke off."
     given = choice.get("finish_reason")
-    if given is None:
+    if given is None and not isinstance(choice.get("error"), dict):
         return None
     given = str(given)
     if _BROKEN_OFF.search(given) or isinstance(choice.get("error"), dict):
@@ -283,7 +292,7 @@ def _finish(choice, data):
 
 
 def _oddities(text, finish):
-    unknown = finish and finish.lower() not in _FINISHES
+    unknown = finish is None or finish.lower() not in _FINISHES
     cut = finish == "content_filter" and bool(text)
     return (
         reply_oddities(text)
@@ -544,24 +553,8 @@ class ServerConnection:
             httpx2.URL(endpoint)
         except httpx2.InvalidURL as e:
             raise UsageError(f"the endpoint should be a URL such as http://localhost:8000/v1 ({e})") from None
-        try:
+        with explained_proxy(endpoint):
             ready = [connect()]  # now, so that the first call doesn't wait for it
-        except httpx2.InvalidURL as e:
-            if not (name := proxy_variable(endpoint)):
-                raise
-            raise UsageError(
-                f"{name} should be a URL such as http://proxy.example:3128 ({e}): correct it, or unset it"
-            ) from None
-        except (ImportError, ValueError):
-            names = [
-                n for n in ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY") for n in (n, n.lower()) if "://" in variable(n)
-            ]
-            if not names:
-                raise
-            raise UsageError(
-                f"the proxy in {names[0]} can't be used: pip install socksio (for socks5), "
-                "name an http proxy, or unset it"
-            ) from None
         self.client = PerLoop(lambda: ready.pop() if ready else connect())  # the running event loop's `AsyncOpenAI`
 
     async def get(self, path: str) -> str:
