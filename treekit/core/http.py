@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST_BODY', 'ATTEMPT', 'limit_body', 'note_sending', 'without_key', 'hide_key', 'is_loopback', 'proxy_variable',
-           'certificates', 'http_client']
+           'explained_proxy', 'certificates', 'http_client']
 
 # %% ../../nbs/03_core/09_http.ipynb #0ca11003
 import contextvars, functools, re, zlib
@@ -121,6 +121,7 @@ def proxy_variable(
     if is_loopback(url) or proxy_bypass_environment(at.netloc):
         return ""
     return next((n for name in (f"{at.scheme}_proxy", "all_proxy") for n in (name, name.upper()) if variable(n)), "")
+
 
 @contextmanager
 def explained_proxy(url: str):

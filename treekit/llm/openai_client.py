@@ -15,16 +15,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 from ..config import UsageError, request_defaults, run_options
-from ..core.http import (
-    ATTEMPT,
-    certificates,
-    explained_proxy,
-    hide_key,
-    is_loopback,
-    limit_body,
-    note_sending,
-    proxy_variable,
-)
+from ..core.http import ATTEMPT, certificates, explained_proxy, hide_key, is_loopback
+from ..core.http import limit_body, note_sending, proxy_variable
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
