@@ -363,6 +363,7 @@ def _recipe(name, said):
         str(said.get("base", said.get("model", "") if "name" not in said else "")),
         f"{said['questions']} questions" if said.get("questions") else "",
         *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
+        f"rate {said['rate']:g}" if isinstance(said.get("rate"), float) else "",
     ]
     return ", ".join(part.replace(",", ";") for part in parts if part)  # a comma ends a part
 
@@ -550,12 +551,12 @@ def _matches(value, patterns):
     )
 
 
-def _concerned(facts, metric):
-    "Facts that are relevant for a metric: a judge only for its metric."
-    judges = set(JUDGED_BY.values()) - {JUDGED_BY.get(metric)}
-    return {
-        f.name: getattr(facts, f.name) for f in dataclasses.fields(facts) if f.name not in {*NOTED, *judges, "reading"}
-    }
+def _concerned(facts, said, metric):
+    "Facts that are relevant for a metric: a judge only for its metric, the model only where the metric reads its replies."
+    unread = set(JUDGED_BY.values()) - {JUDGED_BY.get(metric)} | {*NOTED, "reading"}
+    if metric in _accepted(said, "no reply"):
+        unread |= {"replies", "prompts", "temperature", "scorer", "policy"}
+    return {f.name: getattr(facts, f.name) for f in dataclasses.fields(facts) if f.name not in unread}
 
 
 def _accepted(said, name):
@@ -599,7 +600,7 @@ def differences(
     source = said.get("source")
     out = [f"quoted from {source.value}"] if source and not source.accepts else []
     out += _readings(facts, said)
-    for name, value in _concerned(facts, metric).items():
+    for name, value in _concerned(facts, said, metric).items():
         if value in ("", None):
             out += [f"{name} isn't known, published: {said[name].value}"] if name in said else []
         elif _own_words(name, value, said) or name == "method" and _is_declared(facts, name, value):

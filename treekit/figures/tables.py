@@ -178,7 +178,9 @@ def _summary(df):
     }
     counts, said = "; ".join(f"{v}: {n}" for v, n in found.items()), df.attrs.get("said", "")
     told = f" {separates}" if (separates := df.attrs.get("separates")) else ""
-    found = f"Cells {counts}." if any(r["verdict"] for r in done) else NO_VERDICT
+    judged = sum(found[v] for v in JUDGED)
+    chance = f" By chance up to {0.05 * judged:.2g} of {judged} judged cells are different, at 5 % each." * bool(judged)
+    found = f"Cells {counts}.{chance}" if any(r["verdict"] for r in done) else NO_VERDICT
     return found + told + empty + _obstacles(done) + (f" {said}" if said else "")
 
 

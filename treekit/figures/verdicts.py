@@ -194,7 +194,6 @@ def power(
         said = said_of(paper, artefact, name, r["method"], group)
         parts = len(said["average"].accepts) if dataset == "AVG" and "average" in said else 1
         n, gain = parts * _asked(said), known[group, *_names(r)]
-        runs = int(said["runs"].accepts[0]) if "runs" in said and said["runs"].accepts[0].isdigit() else 1
         apart = (
             noise_of_print(
                 metric,
@@ -202,7 +201,6 @@ def power(
                 100 if r["unit"] == "percent" else 1,
                 n=n,
                 drawn=n if "drawn" in said else 0,
-                runs=runs,
             )
             if n
             else Noise(0, 0)
@@ -320,8 +318,7 @@ class Provenance:
         roles = tuple(role for role in ("navigator", "router") if any(getattr(f, role) not in prompted for f in behind))
         n, said = ours.get("n") or 1, self.said(method=printed["method"])
         drawn = (_asked(said) or n) * max(1, len(behind)) if "drawn" in said else 0
-        runs = max((f.runs for f in behind), default=1)
-        return noise(printed["metric"], printed["value"], low, high, scale, drawn, n, runs, roles)
+        return noise(printed["metric"], printed["value"], low, high, scale, drawn, n, roles)
 
     def other_model(self):
         "Difference of the model, in a table whose groups are not models."

@@ -316,18 +316,19 @@ def _scope(paper, folder, verdicts):
     kinds = Counter(r["kind"] for r in own if r["kind"] in ("table", "figure"))
     said = ", ".join(f"{n} {kind}{'s' * (n > 1)}" for kind, n in kinds.items())
     printed = [
-        c
+        r["kind"]
         for r in rows
-        if r["kind"] in ("table", "figure") and r["csv"] == f"{r['artefact']}.csv"
+        if r["kind"] in ("table", "figure", "claims") and r["csv"] == f"{r['artefact']}.csv"
         for c in published(paper.name, r["artefact"])
         if c["value"] is not None
     ]
+    alone = f", {printed.count('claims')} of them in its text alone" * ("claims" in printed)
     title, venue, url = map(paper.cited, ("title", "venue", "url"))
     yield (f"{title}{f' ({venue})' if venue else ''}." if title else f"{paper.label}.") + (f" {url}" if url else "")
     if tree := paper.cited("annote"):
         yield f"Method: {tree}."
     if said or printed:
-        yield f"{said or 'No table or figure'} of the paper with {len(printed):,} printed numbers; {len(added)} studies are added by treekit."
+        yield f"{said or 'No table or figure'} of the paper with {len(printed):,} printed numbers{alone}; {len(added)} studies are added by treekit."
     if verdicts:
         yield f"{len(verdicts)} claims of the paper about these artefacts."
     if _verdict_counts(paper, folder)["not judged"]:
