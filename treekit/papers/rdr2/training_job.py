@@ -171,7 +171,13 @@ def run_router(
     found = {name: _trained(job, name, data, settings) for name in rows}
     if row == ALL:
         _untrained(job, data, settings.get("attention", ""))
-    ready(job, row_folder(job, used), format=SETTINGS[used].format, labels=data["labels"], rate=settings.get("lr", preset.lr[SETTINGS[used].method]))
+    ready(
+        job,
+        row_folder(job, used),
+        format=SETTINGS[used].format,
+        labels=data["labels"],
+        rate=settings.get("lr", preset.lr[SETTINGS[used].method]),
+    )
     write_sections(profile_sections(job.name, "router", job.profile))
     said = {name: percent(scores(data["test"], r["outputs"])) for name, r in found.items()}
     return dict(

@@ -102,7 +102,9 @@ def run_navigator(
     ]
     found = dict(name=job.name, pairs=len(pairs), counts=counts, stages=rows, profile="")
     if until in LEARNED:
-        made_by = dict(stage=until, rate=given.get("tuning", preset.tuning).lr, paths=job.profile.model, labels=job.profile.model)
+        made_by = dict(
+            stage=until, rate=given.get("tuning", preset.tuning).lr, paths=job.profile.model, labels=job.profile.model
+        )
         ready(job, model := job.folder / LEARNED[until] / "model", **made_by)
         if not preset.bare:
             found["serve"] = serve_line(job, model)
