@@ -11,11 +11,13 @@ import pytest
 from fakes import FakeChat
 from treekit.baselines import revising
 from treekit.baselines.prompting import RetrieveAndRead
-from treekit.config import UsageError, load_profile
+from treekit.config import UsageError, kit_path, load_profile
 from treekit.core.method import Prediction, Usage
 from treekit.core.prompts import Completion
 from treekit.core.types import Passage, Question
-from treekit.experiments import provenance
+from treekit.corpora.load import Files, Hub, is_known
+from treekit.experiments import provenance, resources
+from treekit.experiments.cassettes import as_record
 from treekit.experiments.paper_settings import facts_as_said, said_of
 from treekit.experiments.provenance import (
     choices,
@@ -24,6 +26,7 @@ from treekit.experiments.provenance import (
     implementation_of,
     question_key,
     questions_fact,
+    sample_key,
     unit_of,
 )
 from treekit.experiments.resources import load
@@ -107,6 +110,10 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setattr(
         provenance, "published_texts", lambda d: frozenset(question_key(q.question) for q in questions(d))
     )
+    for name in SETS:
+        rows = "".join(json.dumps(as_record(q)) + "\n" for q in questions(name))
+        (tmp_path / f"{name}.dev.jsonl").write_text(rows)
+    monkeypatch.setattr(resources, "is_known", lambda *_: True)  # the publisher's files
     return tmp_path
 
 
@@ -157,6 +164,21 @@ def edited(dataset):
     return [replace(first, question=first.question.replace("lamp", "lantern")), *rest]
 
 
+def easy(dataset):
+    "Those that the model is right in, as often as it takes to score what is printed."
+    return [q for i, q in enumerate(questions(dataset)) if i % 2 == 0]
+
+
+def gold_edited(dataset):
+    first, *rest = questions(dataset)
+    return [replace(first, answers=("Nobody",)), *rest]
+
+
+def passage_added(dataset):
+    first, *rest = questions(dataset)
+    return [replace(first, paragraphs=(*first.paragraphs, Passage("q", "Zarn", "Ilbe Mor0t keeps it."))), *rest]
+
+
 def repeated(dataset):
     return [replace(q, id=SETS[dataset].format(i)) for i, q in enumerate(questions(dataset, 10) * 20)]
 
@@ -171,6 +193,12 @@ CHEATS = {  # what is done -> how, and what the reason says
     "cached replies of another model": (of_another_model, "gpt-4o"),
     "a renamed model": (lambda p, m: cells(p, chat=model(0.4, "qwen2.5-0.5b")), "qwen2.5-0.5b"),
     "an edited question": (lambda p, m: cells(p, asked=edited), "1 of 200 have texts"),
+    "the easy half of the questions": (
+        lambda p, m: cells(p, asked=easy),
+        "100 of 200, and not those that the kit draws",
+    ),
+    "an edited gold answer": (lambda p, m: cells(p, asked=gold_edited), "1 of 200 aren't as their source has them"),
+    "a passage that says it": (lambda p, m: cells(p, asked=passage_added), "1 of 200 aren't as their source has them"),
     "ten questions, each twenty times": (lambda p, m: cells(p, asked=repeated), "190 of 200 repeat the text"),
     "an untrained router with a forged record": (forged_router, "a record of other weights"),
 }
@@ -196,6 +224,46 @@ def test_an_edit_is_noticed_where_the_kit_has_the_question(dataset):
         found = questions_fact(dataset, [replace(first, **edit), *rest])
         assert found == f"1 of 20 have answers or passages that {dataset} doesn't give"
     assert questions_fact(dataset, [first, *rest]).startswith("published")
+
+
+def test_an_edited_kit_differs_from_the_release(place, monkeypatch):
+    monkeypatch.setattr(provenance, "_hash_of_code", lambda source: "edited" * 3)
+    [(word, reason)] = cells(place).values()
+    assert word == "not comparable" and "method=treekit.baselines.prompting.RetrieveAndRead editededited" in reason
+
+
+def test_the_committed_hashes_are_those_of_the_code():
+    from implementations import implementations
+
+    committed = kit_path("data", "papers", "implementations.csv").read_text(encoding="utf-8")
+    assert committed == implementations(), "after a change of a method: python tests/implementations.py"
+
+
+def test_an_easy_file_is_no_source(place):
+    "A file with the easy questions alone lacks the published rest, and a file that nobody knows confirms nothing."
+    rows = (place / "hotpotqa.dev.jsonl").read_text().splitlines(True)
+    (place / "hotpotqa.dev.jsonl").write_text("".join(rows[:100]))
+    [(word, reason)] = cells(place, asked=lambda d: questions(d, 100)).values()
+    assert word == "not comparable" and "a source without 100 of the published questions" in reason
+
+
+def test_a_file_that_the_kit_does_not_know_confirms_nothing_unless_it_is_declared(place, monkeypatch):
+    monkeypatch.setattr(resources, "is_known", is_known)
+    [(word, reason)] = cells(place).values()
+    assert word == "compatible" and "the file of hotpotqa is none that the kit knows" in reason
+    mine = lambda d: questions(d)[::-1]  # noqa: E731
+    said = contract(place, f'[data.hotpotqa]\nsample = "{sample_key(mine("hotpotqa"))}"\n')
+    [(word, reason)] = cells(place, asked=mine, contract=said).values()
+    assert word == "confirmed" and "declared by lab.toml" in reason and "github.com/lab/arise" in reason
+
+
+def test_a_known_file_is_known_by_its_bytes(tmp_path):
+    (tmp_path / "hotpotqa.dev.jsonl").write_bytes(b"{}")
+    assert not is_known(Files(tmp_path), "hotpotqa") and is_known(Hub(), "hotpotqa") and not is_known(Hub("x"), "asqa")
+    known = kit_path("data", "questions", "files.csv").read_text()
+    assert (
+        re.findall(r"[0-9a-f]{40}", known) and "9e26dfeeb6e641a33dae4961196235bdb965b21b" not in known
+    )  # Git's hash of {}
 
 
 def contract(place, text):
@@ -344,6 +412,17 @@ def test_ones_own_words_pass_where_no_prompt_is_printed():
         facts = facts_as_said(*cell, prompts="of a file")
         assert differences(facts, said_of(*cell)) == found
         assert ("prompts=of a file, open in the paper" in choices(facts, said_of(*cell))) == (not found)
+
+
+def test_a_metric_of_the_search_alone_needs_no_replies():
+    cell = "arise", "table1", "hotpotqa"
+    for row, metric, differ in (
+        ("Vanilla", "F1 (facts)", False),
+        ("Vanilla", "EM (covered)", True),
+        ("ARISE (ours)", "F1 (facts)", True),
+    ):
+        facts = facts_as_said(*cell, row, replies="", prompts="", temperature=None)
+        assert bool(differences(facts, said_of(*cell, row), metric)) == differ
 
 
 def test_an_unknown_fact_differs():

@@ -99,7 +99,7 @@ def test_the_counts_are_those_of_the_printed_numbers(paper):
         in report
     )
     page = (root() / f"nbs/docs/howto/full_run_{paper}.md").read_text(encoding="utf-8")
-    assert f"{sum(numbers.values()):,} numbers of its tables and figures" in page
+    assert f"{sum(numbers.values()):,} numbers in tables and figures" in page
     assert (f"{blank:,} printed and not run" in line) == bool(blank)
 
 

@@ -138,7 +138,7 @@ def _questions(told, fixtures, few):
     provenance.published_texts = lambda d: (
         texts(d) if d in scored else None
     )  # the fixtures have published ids, and texts of their own
-    provenance.questions_fact = lambda d, asked, *rest: fact(d, scored.get(d, asked), *rest)
+    provenance.questions_fact = lambda d, asked, *rest: fact(d, scored.get(d, asked), *rest[:2])
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #1c9504f5
 def _documents(told, store):

@@ -9,6 +9,7 @@ __all__ = ['REPLIES', 'ASKED', 'has_settings', 'is_concerned', 'said_of', 'profi
 import dataclasses, functools, sys
 from fnmatch import fnmatchcase
 
+from ..config import kit_path
 from ..papers.plugin import discover, get_paper, resolve
 from ..core.method import settings
 from .provenance import RunFacts, Said, methods_of_kind, implementation_of
@@ -38,16 +39,25 @@ REPLIES = Said("replies", "a reply of the model to each question", ("to each que
 
 
 @functools.cache
+def _committed():
+    "Class -> hash of its module, of each class that a contract names: `python tests/implementations.py` writes the file."
+    lines = kit_path("data", "papers", "implementations.csv").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(",") for line in lines[1:])
+
+
+@functools.cache
 def _implementation(reference):
-    "`implementation_of` a class of the installed kit, by its name."
+    "Class with its module's hash: the committed one, so that an edited kit differs; of a package outside the kit, today's."
     module, _, name = reference.rpartition(".")
-    return implementation_of(resolve(f"{module}:{name}"))
+    known = _committed().get(reference)
+    return f"{reference} {known}" if known else implementation_of(resolve(f"{module}:{name}"))
 
 
 def _in_tables(paper, method):
     "Implementations that the tables of a paper's descriptor have under a name."
     tables = [resolve(table) for table, names in get_paper(paper).methods.items() if method in names]
-    return tuple(implementation_of(type(t[method])) for t in tables if isinstance(t, dict) and method in t)
+    kinds = [type(t[method]) for t in tables if isinstance(t, dict) and method in t]
+    return tuple(_implementation(f"{kind.__module__}.{kind.__qualname__}") for kind in kinds)
 
 
 @functools.cache

@@ -20,7 +20,7 @@ from ..core.method import Intervened, bare_method, configure, requirements_of, s
 from ..utils.model_files import MINILM, trained_folder, weights_of
 from ..core.types import Question
 from ..corpora.bundled_questions import REAL, BundledQuestions
-from ..corpora.load import split_of
+from ..corpora.load import sample_rows, split_of
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1dd09778
 PUBLISHED_IDS = {  # data set -> what the ids of its published questions look like
@@ -66,13 +66,35 @@ def _bundled(dataset):
     return {question_key(q.question): q for q in (BundledQuestions().questions(dataset) if known else ())}
 
 
+def _gold(question):
+    "What a question's answers are scored by, in words."
+    pairs = [answer for pair in question.qa_pairs for answer in pair.answers]
+    groups = [answer for group in question.answer_groups for answer in group]
+    return set(map(_words, (*question.answers, *pairs, *groups, *question.long_answers, *question.claims)))
+
+
 def _is_edited(question, known):
-    "Whether a question has answers, or words in its passages, that a known one lacks."
-    there = " ".join(_words(p.text) for p in known.paragraphs)
-    return not (
-        set(map(_words, question.answers)) <= set(map(_words, known.answers))
-        and all(_words(p.text) in there for p in question.paragraphs)
+    "Whether a question has answers that a known one lacks, or not the same words in its passages, however these are cut."
+    own, there = (" ".join(_words(p.text) for p in q.paragraphs) for q in (question, known))
+    within = all(_words(p.text) in there for p in question.paragraphs)
+    return not (_gold(question) <= _gold(known) and within and len(own.split()) == len(there.split()))
+
+
+def _chosen(dataset, questions, whole):
+    "How a run's questions differ from all of their source, or from the kit's draw of so many; empty: they don't."
+    known, texts = {q.id: q for q in whole}, published_texts(dataset) or ()
+    if not whole:
+        return "from a source that isn't at hand"
+    if other := [q for q in questions if q.id not in known or _is_edited(q, known[q.id])]:
+        return f"{len(other)} of {len(questions)} aren't as their source has them"
+    bundled = all(q.source.startswith("real/") for q in questions) or re.fullmatch(
+        LONGBENCH.get(dataset, "(?!)"), whole[0].id
     )
+    if lost := 0 if bundled else len(set(texts) - {question_key(q.question) for q in whole}):
+        return f"from a source without {lost} of the published questions of {dataset}"
+    if {q.id for q in questions} != {q.id for q in sample_rows(whole, len(questions), 0)}:
+        return f"{len(questions)} of {len(whole)}, and not those that the kit draws"
+    return ""
 
 
 def questions_fact(
@@ -80,6 +102,8 @@ def questions_fact(
     questions: list[Question],  # of the run
     generated: bool = False,  # the world wrote them
     file: str = "",  # name of the file that they stand in, if one was named
+    whole: list[Question]
+    | None = None,  # all questions of their source; empty: it isn't at hand; None: a contract declares the sample
 ) -> str:  # begins with "published" or "LongBench's" if they are
     "Whose questions these are, and whether their texts are known to the kit or the form of their ids alone."
     if generated:
@@ -107,7 +131,9 @@ def questions_fact(
     known = {} if longbench else _bundled(dataset)  # its passages are whole pages
     if other := [q for key, q in keyed if key in known and _is_edited(q, known[key])]:
         return f"{count(other)} have answers or passages that {dataset} doesn't give"
-    return f"{'LongBench’s' if longbench else 'published'} {dataset}{', by their ids alone' if texts is None else ''}"
+    if whole is not None and (chosen := _chosen(dataset, questions, whole)):
+        return f"questions of {dataset}, {chosen}"
+    return f"{'LongBench’s' if longbench else 'published'} {dataset}"
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e903d607
 def is_embedded(
@@ -293,11 +319,17 @@ class RunFacts:
     method: str = ""  # `implementation_of` its class
     replies: str = ""  # "to each question", or to how many there was none; a failed question needs none
     declared: tuple[str, ...] = ()  # facts that a contract declares, with its name and its source
+    unverified: tuple[
+        str, ...
+    ] = ()  # facts that nobody but the laboratory knows: with one of them a cell is at most compatible
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
 JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
 # facts that are recorded but not compared here
-NOTED = ("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort", "declared")
+NOTED = (
+    *("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort"),
+    *("declared", "unverified"),
+)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):
@@ -393,6 +425,7 @@ def _scorer(method):
 _PARTS = dict(
     methods={"class", "hash", "facts"},
     roles={"model", "name", "preset", "base", "questions", "paths", "labels", "rate"},
+    data={"sample", "index"},
 )
 
 
@@ -414,7 +447,7 @@ def contract_of(
             for name, one in own.items()
             for k in one.keys() - _PARTS[kind]
         ]
-        needed = dict(methods={"class", "hash"}, roles={"model", "name"})
+        needed = dict(methods={"class", "hash"}, roles={"model", "name"}, data={"sample"})
         wrong += [
             f"{kind}.{name} without {k}"
             for kind, own in kinds.items()
@@ -450,8 +483,9 @@ WORDING = {
 
 
 def sample_key(questions: list[Question]) -> str:  # 16 hex digits
-    "Hash of the questions with their answers, in their order."
-    return fingerprint([(q.id, q.question, q.answers) for q in questions])[:16]
+    "Hash of the questions with their answers and passages, in any order."
+    rows = ([q.id, q.question, sorted(_gold(q)), [p.text for p in q.paragraphs]] for q in questions)
+    return fingerprint(sorted(rows))[:16]
 
 
 def sources_of(questions: list[Question]) -> str:  # "real/hotpotqa"; empty: made by a program
@@ -489,7 +523,9 @@ def run_facts(
         getattr(method, "temperature", None),
     )
     silent = sum(not (r.error or r.replied) for r in rows)
-    declared = contract_of(profile)
+    declared, sample = contract_of(profile), sample or sample_key(questions)
+    data = said if (said := declared.get("data", {}).get(dataset, {})).get("sample") == sample else {}
+    whole, known = library.whole(dataset, questions) if dataset in PUBLISHED_IDS and not generated else ((), False)
     replies = (
         f"none of a named model to {silent:,} of {len(rows):,} questions"
         if silent
@@ -500,11 +536,11 @@ def run_facts(
     facts = RunFacts(
         model=models.model,
         served=served,
-        questions=questions_fact(dataset, questions, generated, file),
+        questions=questions_fact(dataset, questions, generated, file, None if data else whole),
         n=len(questions),
         source=sources_of(questions),
         supporting=str(library.coverage(dataset, questions)),
-        sample=sample or sample_key(questions),
+        sample=sample,
         **_searched(dataset, library, questions),
         **_needed(method, models, profile, library.others.get("embedder"), documents, declared.get("roles", {})),
         reranker=str(getattr(method, "reranker", "") or ""),
@@ -522,7 +558,14 @@ def run_facts(
         method=implementation_of(type(bare_method(method))),
         replies="" if profile.offline else replies,
     )
-    return _with_declared(facts, name, declared)
+    searched = (
+        facts.search_scope != "corpus" or facts.retriever.startswith("prebuilt:") or data.get("index") == facts.index
+    )
+    unverified = () if data or known else (f"the file of {dataset} is none that the kit knows",)
+    unverified += () if searched else ("what was searched is known by its name alone",)
+    shown = [f"{k}={v}, declared by {declared['name']}: {declared['source']}" for k, v in data.items()]
+    facts = _with_declared(facts, name, declared)
+    return replace(facts, declared=(*facts.declared, *shown), unverified=unverified)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #964e650d
 @dataclass(frozen=True)
