@@ -116,16 +116,20 @@ def test_names_of_learning_systems_are_matched_to_the_roster(name):
 
 
 @needs_wall
-def test_of_a_duplicated_cell_the_last_copy_counts_and_both_are_told(classroom):
+def test_of_a_duplicated_cell_the_last_copy_counts_and_a_changed_cell_is_named(classroom):
     nb = hand_in(classroom, "ada", **RIGHT)
     from treekit.classroom.collect import take_in
 
     [at] = [n for n, c in enumerate(nb["cells"]) if c["metadata"].get("nbgrader", {}).get("grade_id") == "tally"]
     nb["cells"].insert(at, nb["cells"][at] | dict(source="def tally(letters): return 0"))
-    take_in(classroom, A, "ada", json.dumps(nb).encode(), 2e9)
+    next(c for c in nb["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == "twice")["cell_type"] = (
+        "markdown"
+    )
+    take_in(classroom, A, "ada", json.dumps(nb).encode("utf-16"), 2e9)
     [found] = grade_assignment(classroom, A, limits=QUICK, progress=False, sandbox=WALL)
-    assert points(found) == {"tally-tests": 3, "twice-tests": 2, "text": None} and found["twice"] == ["tally"]
-    assert "tally</td><td>the cell is there twice" in write_feedback(classroom, A, "Counting")[0].read_text()
+    assert points(found) == {"tally-tests": 3, "twice-tests": 0, "text": None} and found["twice"] == ["tally"]
+    page = write_feedback(classroom, A, "Counting")[0].read_text()
+    assert "tally</td><td>the cell is there twice" in page and "twice</td><td>the cell is missing, or of" in page
 
 
 HUGE = {

@@ -124,7 +124,9 @@ def feedback_page(
     total = final_total(rows, late)
     unread = sum(e["of"] for e in rows if e["points"] is None)
     errors = "".join(f"<tr><td>{ht(k)}</td><td>{ht(_reason(v))}</td></tr>" for k, v in grade["errors"].items())
-    errors += "".join(f"<tr><td>{ht(k)}</td><td>the cell is missing</td></tr>" for k in grade["missing"])
+    errors += "".join(
+        f"<tr><td>{ht(k)}</td><td>the cell is missing, or of another kind</td></tr>" for k in grade["missing"]
+    )
     errors += "".join(
         f"<tr><td>{ht(k)}</td><td>the cell is there twice: the last one counts</td></tr>"
         for k in grade.get("twice", ())

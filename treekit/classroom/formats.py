@@ -39,7 +39,7 @@ def notebook_from(
 ) -> dict:  # nbformat 4
     "Parse a notebook. Raises `UsageError` if it isn't one."
     try:
-        notebook = _well_formed(json.loads(content.decode("utf-8")))
+        notebook = _well_formed(json.loads(content))  # of any Unicode encoding
     except (ValueError, RecursionError):
         raise UsageError(f"{name}: not a notebook: it isn't JSON; save it in Jupyter again") from None
     cells = notebook.get("cells") if isinstance(notebook, dict) else None

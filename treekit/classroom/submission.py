@@ -98,6 +98,8 @@ def submission_facts(
     banned = banned_imports(cells, rules)
     refused = {b["cell"] for b in banned}
     known = {m["grade_id"]: m for c in handed["cells"] if (m := marks(c))}
+    kinds = {m["grade_id"]: c["cell_type"] for c in handed["cells"] if (m := marks(c))}
+    there = {n for c in submitted["cells"] if (n := marks(c).get("grade_id")) and kinds.get(n) == c.get("cell_type")}
     texts = {m["grade_id"]: cell_source(c)[:20_000] for c in submitted["cells"] if (m := marks(c))}
     return [c for c in cells if c["id"] not in refused], dict(
         cells=[[c["id"], c["source"].count("\n") + 1] for c in cells],
@@ -106,7 +108,7 @@ def submission_facts(
         texts={
             name: texts[name] for name, m in known.items() if m.get("grade") and m.get("solution") and name in texts
         },
-        there=[name for name in sorted(known) if any(marks(c).get("grade_id") == name for c in submitted["cells"])],
+        there=sorted(there),
     )
 
 
