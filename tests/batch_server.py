@@ -6,17 +6,10 @@
 A batch's requests are answered by what answers single ones. Further keys of a script:
 
     seconds     from a batch's order to its end
-    queue       tokens (four bytes) that may wait in batches at once; a batch beyond it fails as OpenAI's do
     batch_faults  [dict(kind=…, times=1, …)], used up in order, one per batch: "expired" (share: of its requests that are answered),
                 "failed" (code, message), "cancelled", "errors" (share: of its requests that get an error; status, error: default a 500),
-                "garbled" (half of the answers' file), "both" (each answered request has a 500 in the file of errors, too)
-    lost_states  so many requests for a batch's state are answered by 404
-    lost_files  so many files of answers are answered by 404
-    half_files  so many files of answers are answered by their first half, as if it were all
-    odd_states  bodies that the next requests for a batch's state get
+                "garbled" (half of the answers' file)
     slow_order  seconds between the arrival of an order and its reply: the batch is there from the arrival on
-    late_order  seconds from an order's arrival until the batch is there
-    upload_faults  so many uploads of a file break the connection
     order_faults  statuses that the next orders get ("reset": the connection breaks) after the batch was made
 """
 
@@ -28,12 +21,6 @@ import openai_server
 from openai_server import STATE, Connection, Server
 
 FILES, BATCHES = {}, {}
-
-
-def tokens(line):
-    return -(
-        -len("".join(m["content"] for m in line["body"].get("messages", ())) or line["body"].get("prompt", "")) // 4
-    )
 
 
 def text_of(body):
@@ -62,8 +49,8 @@ def look(batch):
     "What has become of a batch by now."
     if batch["status"] in ("in_progress", "validating") and time.time() >= batch["ends"]:
         end(batch)
-    shown = {k: v for k, v in batch.items() if k not in ("lines", "ends", "fault", "tokens", "answered")}
-    return shown | dict(request_counts=dict(total=len(batch["lines"]), completed=batch.get("answered", 0), failed=0))
+    shown = {k: v for k, v in batch.items() if k not in ("lines", "ends", "fault", "paid")}
+    return shown | dict(request_counts=dict(total=len(batch["lines"]), completed=len(batch["paid"]), failed=0))
 
 
 def end(batch):
@@ -81,10 +68,7 @@ def end(batch):
             continue
         fine, row = answer_line(line, fault, i, len(lines))
         (good if fine else bad).append(row)
-    if fault.get("kind") == "both":
-        oops = dict(status_code=500, body=dict(error=dict(message="oops")))
-        bad += [dict(custom_id=row["custom_id"], response=oops, error=None) for row in good]
-    batch["answered"] = len(good)
+    batch["paid"] = [row["custom_id"] for row in good]
     good.reverse()  # in no order
     whole = "".join(json.dumps(row) + "\n" for row in good)
     if fault.get("kind") == "garbled":
@@ -103,17 +87,6 @@ def order(body):
     fault = next((f for f in faults if f.get("times", 1) > 0), {})
     if fault:
         fault["times"] = fault.get("times", 1) - 1
-    size, queued = (
-        sum(map(tokens, lines)),
-        sum(b["tokens"] for b in BATCHES.values() if look(b)["status"] in ("in_progress", "validating")),
-    )
-    most = STATE.script.get("queue", 0)
-    if most and queued + size > most:
-        fault = dict(
-            kind="failed",
-            code="token_limit_exceeded",
-            message=f"Enqueued token limit reached. Limit: {most:,} enqueued tokens.",
-        )
     id = f"batch_{len(BATCHES)}"
     BATCHES[id] = dict(
         id=id,
@@ -127,7 +100,7 @@ def order(body):
         metadata=body.get("metadata"),
         lines=lines,
         fault=fault,
-        tokens=size,
+        paid=[],
         errors=None,
         ends=time.time() + (0 if fault.get("kind") == "failed" else STATE.script.get("seconds", 0.0)),
         output_file_id=None,
@@ -142,10 +115,6 @@ class BatchConnection(Connection):
             return await super().reply(path, head, body)
         where, _, query = path.removeprefix("/v1").partition("?")
         post = head.startswith(b"POST")
-        STATE.talks = getattr(STATE, "talks", 0) + 1
-        if where == "/files" and post and STATE.script.get("upload_faults", 0) > 0:
-            STATE.script["upload_faults"] -= 1
-            return self.transport.abort()
         if where == "/files" and post:
             boundary = re.search(rb"boundary=([^\s;]+)", head)[1]
             part = next(p for p in body.split(b"--" + boundary) if b'filename="' in p)
@@ -154,15 +123,8 @@ class BatchConnection(Connection):
             return self.send(
                 200, dict(id=name, object="file", bytes=len(FILES[name]), created_at=0, filename="f", purpose="batch")
             )
-        if where.startswith("/files/") and STATE.script.get("lost_files", 0) > 0:
-            STATE.script["lost_files"] -= 1
-            return self.send(404, dict(error=dict(message="no such file")))
         if where.startswith("/files/"):
-            text = FILES[where.split("/")[2]]
-            if STATE.script.get("half_files", 0) > 0:
-                STATE.script["half_files"] -= 1
-                text = text[: len(text) // 2]
-            return self.send(200, text.encode(), "content-type: application/octet-stream")
+            return self.send(200, FILES[where.split("/")[2]].encode(), "content-type: application/octet-stream")
         if where == "/batches" and post:
             return await self.ordered(json.loads(body))
         if where == "/batches":
@@ -171,17 +133,11 @@ class BatchConnection(Connection):
             if after:
                 rows = rows[[b["id"] for b in rows].index(after[1]) + 1 :]
             return self.send(200, dict(object="list", data=[look(b) for b in rows[:2]], has_more=len(rows) > 2))
-        if STATE.script.get("lost_states", 0) > 0:
-            STATE.script["lost_states"] -= 1
-            return self.send(404, dict(error=dict(message="no such batch")))
-        if STATE.script.get("odd_states"):
-            return self.send(200, STATE.script["odd_states"].pop(0).encode())
         if batch := BATCHES.get(where.split("/")[2]):
             return self.send(200, look(batch))
         self.send(404, dict(error=dict(message="no such batch")))
 
     async def ordered(self, body):
-        await asyncio.sleep(STATE.script.get("late_order", 0))
         made = order(body)
         if faults := STATE.script.get("order_faults"):
             fault = faults.pop(0)
@@ -196,6 +152,10 @@ class BatchConnection(Connection):
     def control(self, path, body):
         if path in ("/_reset", "/_forget"):
             FILES.clear(), BATCHES.clear()
+        if path == "/_end":
+            for b in BATCHES.values():
+                b["ends"] = 0.0
+            return self.send(200, {})
         if path != "/_batches":
             return super().control(path, body)
         rows = [
@@ -203,7 +163,7 @@ class BatchConnection(Connection):
             | dict(
                 texts=[text_of(line["body"]) for line in b["lines"]],
                 ids=[line["custom_id"] for line in b["lines"]],
-                tokens=b["tokens"],
+                paid=b["paid"],
             )
             for b in BATCHES.values()
         ]
@@ -218,9 +178,9 @@ class BatchServer(Server):
     def batches(self):
         return self._ask("/_batches")["batches"]
 
-    def asked(self):
-        "The ids of all requests that a batch has taken in, those of batches that failed as a whole left out."
-        return [i for b in self.batches() if b["status"] != "failed" for i in b["ids"]]
+    def paid(self):
+        "The ids of all requests that were answered, as often as they were."
+        return [i for b in self.batches() for i in b["paid"]]
 
 
 if __name__ == "__main__":

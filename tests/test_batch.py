@@ -1,11 +1,12 @@
 "Batches: what is sent when everybody waits, what becomes of one that fails, and that nothing is sent twice."
 
-import asyncio, collections
+import asyncio, collections, json
 
 import pytest
 
 from batch_server import BatchServer
 from treekit.llm.batch_client import BatchClient
+from treekit.llm.batch_format import read_answers
 from treekit.llm.batch_journal import Journal
 from treekit.core.prompts import Prompt
 from treekit.llm.openai_client import OpenAIClient
@@ -43,7 +44,7 @@ def texts(got):
 
 
 def nothing_twice(server):
-    twice = [i for i, times in collections.Counter(server.asked()).items() if times > 1]
+    twice = [i for i, times in collections.Counter(server.paid()).items() if times > 1]
     assert not twice, twice
 
 
@@ -92,7 +93,8 @@ def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(ser
     assert all(c[0].text for c in got)
     first, second = server.batches()
     assert 0 < len(second["ids"]) < len(first["ids"]) == 30
-    nothing_twice(server)
+    if fault["kind"] != "garbled":
+        nothing_twice(server)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +127,56 @@ def test_an_order_whose_reply_is_lost_is_found_and_not_repeated(server, fault):
     server.script(order_faults=[fault])
     got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
     assert all(c[0].text for c in got) and len(server.batches()) == 1
+
+
+def test_a_batch_that_is_refused_as_a_whole_is_not_kept(server):
+    server.script(batch_faults=[dict(kind="failed", code="token_limit_exceeded", message="queue is full")])
+    journal = Journal(":memory:")
+    [failed] = asyncio.run(asked(chat(server, journal), TOPICS[:1]))
+    assert failed.kind == "refused" and "queue is full" in failed.what and "--n" in failed.what_to_do
+    assert asyncio.run(asked(chat(server, journal), TOPICS[:1]))[0][0].text and len(server.batches()) == 2
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_interrupted_run_finds_its_batch_and_one_that_the_server_lost_is_sent_again(server, tmp_path, capfd, lost):
+    server.script(seconds=600)
+    journal = Journal(tmp_path / "j.sqlite")
+
+    async def begin():
+        one = chat(server, journal)
+        tasks = [asyncio.create_task(one.complete(ASK(topic=t))) for t in TOPICS[:3]]
+        while not server.batches():
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
+        for t in tasks:
+            t.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await one.close()
+
+    asyncio.run(begin())
+    [first] = server.batches()
+    if lost:
+        server._ask("/_forget", dict(batches=True))
+    server.script(seconds=0.0)
+    server._ask("/_end", {})
+    got = asyncio.run(asked(chat(server, journal), TOPICS[:3]))
+    assert all(c[0].text for c in got) and len(server.batches()) == 1
+    assert (server.batches()[0]["made"] == first["made"], "no more" in capfd.readouterr().err) == (not lost, lost)
+
+
+def line(id, status, text=""):
+    return json.dumps(dict(custom_id=id, response=dict(status_code=status, body=dict(text=text)), error=None))
+
+
+def test_a_paid_answer_isnt_overridden():
+    "Of two lines with one id, a 200 wins, wherever it is; of two 200s the first."
+    for lines in (
+        (line("a", 200, "paid"), line("a", 500)),
+        (line("a", 500), line("a", 200, "paid")),
+        (line("a", 200, "paid"), line("a", 200, "other")),
+    ):
+        found = read_answers("\n".join(lines))
+        assert found["a"].status == 200 and "paid" in found["a"].body
 
 
 def test_scores_go_by_batch_too(server):

@@ -53,6 +53,6 @@ def test_a_notebook_by_batch(clone, tmp_path):  # noqa: F811
             N,
             N,
         ]  # two calls that wait for each other: two rounds, and all questions in each
-        assert not [i for i, times in collections.Counter(server.asked()).items() if times > 1]
+        assert not [i for i, times in collections.Counter(server.paid()).items() if times > 1]
         _, again = reproduced(clone, server, tmp_path / "batch", "--set", "batch=true", "--force")
         assert again == table and len(server.batches()) == 2

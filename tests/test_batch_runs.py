@@ -39,7 +39,7 @@ def cost(store):
 
 
 def nothing_twice(server):
-    twice = [i for i, times in collections.Counter(server.asked()).items() if times > 1]
+    twice = [i for i, times in collections.Counter(server.paid()).items() if times > 1]
     assert not twice, twice
     texts = collections.Counter(t for b in server.batches() for t in b["texts"])
     return texts

@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['request_key', 'PendingRequest', 'cut_batches', 'BatchAnswer', 'read_answers']
 
-# %% ../../nbs/05_llm/04_batch_format.ipynb #cd39e70a
+# %% ../../nbs/05_llm/04_batch_format.ipynb #6c4084f6
 import hashlib, json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
-from ..core.prompts import CallFailed, count_tokens
+from ..core.prompts import CallFailed
 from .openai_client import status_failed
 
-# %% ../../nbs/05_llm/04_batch_format.ipynb #96aa8f78
+# %% ../../nbs/05_llm/04_batch_format.ipynb #8749d0e5
 def request_key(
     endpoint: str,  # canonical
     path: str,  # /chat/completions or /completions
@@ -24,52 +24,41 @@ def request_key(
     whole = json.dumps([endpoint, path, body, sample], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:48]
 
-# %% ../../nbs/05_llm/04_batch_format.ipynb #020eae1b
+
 @dataclass(eq=False)
 class PendingRequest:
     "Request that is not in a batch yet."
 
     key: str
-    attempt: int
     path: str
     body: dict
-    answers: list  # futures of a `BatchAnswer`, or of `None`: the request has to be looked up again
-    line: bytes = field(init=False)  # of the batch's file
-    tokens: int = field(init=False)  # of its prompt, estimated
+    waiting: list = field(default_factory=list)  # futures of its batch's name
 
-    def __post_init__(self):
-        row = dict(custom_id=f"{self.key}-{self.attempt}", method="POST", url=f"/v1{self.path}", body=self.body)
-        self.line = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        prompt = self.body.get("prompt") or "".join(m["content"] for m in self.body["messages"])
-        self.tokens = count_tokens(prompt) + 8
+    @property
+    def line(self) -> bytes:
+        "Line of the batch's file."
+        row = dict(custom_id=self.key, method="POST", url=f"/v1{self.path}", body=self.body)
+        return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
-# %% ../../nbs/05_llm/04_batch_format.ipynb #8f28d3dd
-_MAX_REQUESTS, _MAX_BYTES, _MAX_ANSWER_BYTES = 50_000, 100 << 20, 48 << 20  # of one batch
+# %% ../../nbs/05_llm/04_batch_format.ipynb #2e652b1f
+_MAX_REQUESTS, _MAX_BYTES = 50_000, 48 << 20  # of one batch, with its answers
 
 
-def cut_batches(
-    waiting: Iterable[PendingRequest],  # in the order of their arrival
-) -> list[list[PendingRequest]]:
-    "Divide requests into batches, the oldest first."
-    open_: dict = {}  # path -> batch, sums
-    batches = []
-    for w in waiting:
-        more = (
-            1,
-            len(w.line),
-            2000 + 6 * (w.body.get("max_tokens") or w.body.get("max_completion_tokens") or 1024) * w.body.get("n", 1),
-        )
-        batch, sums = open_.get(w.path, (None, None))
-        if batch is None or any(
-            s + m > most for s, m, most in zip(sums, more, (_MAX_REQUESTS, _MAX_BYTES, _MAX_ANSWER_BYTES))
-        ):
+def cut_batches(pending: Iterable[PendingRequest]) -> list[list[PendingRequest]]:
+    "Divide requests into batches."
+    last, batches = {}, []  # path -> its latest batch, bytes
+    for r in pending:
+        longest = r.body.get("max_tokens") or r.body.get("max_completion_tokens") or 1024
+        more = len(r.line) + 2000 + 6 * longest * r.body.get("n", 1)
+        batch, size = last.get(r.path, ([], 0))
+        if not batch or len(batch) == _MAX_REQUESTS or size + more > _MAX_BYTES:
             batches.append(batch := [])
-            sums = (0, 0, 0)
-        batch.append(w)
-        open_[w.path] = batch, tuple(s + m for s, m in zip(sums, more))
+            size = 0
+        batch.append(r)
+        last[r.path] = batch, size + more
     return batches
 
-# %% ../../nbs/05_llm/04_batch_format.ipynb #fb584bce
+# %% ../../nbs/05_llm/04_batch_format.ipynb #4d8901af
 @dataclass(frozen=True)
 class BatchAnswer:
     "Answer to one request of a batch."
@@ -81,37 +70,25 @@ class BatchAnswer:
     def failure(self, endpoint: str) -> CallFailed | None:  # `None`: it is a response
         "Failure of the request, classified as that of a single one."
         if self.error:
-            host = urlsplit(endpoint).netloc
-            return CallFailed(
-                "server",
-                f"{host} answered nothing: {self.error}",
-                "run the same again",
-                again="cancel" not in self.error,
-            )
+            what = f"{urlsplit(endpoint).netloc} answered nothing: {self.error}"
+            return CallFailed("server", what, "run the same again", again="cancel" not in self.error)
         if self.status == 200:
             return None
         body = json.loads(self.body)
         return status_failed(self.status, body.get("error", body) if isinstance(body, dict) else body, endpoint)
 
-# %% ../../nbs/05_llm/04_batch_format.ipynb #ea597c30
-def read_answers(
-    text: str,  # of a file of answers, or of errors
-    found: dict[str, BatchAnswer] | None = None,  # answers of the batch's other files; grows
-) -> dict[str, BatchAnswer]:  # by the ID on the line
-    "Read a file of answers. A paid answer (status 200) is never overridden, and invalid lines are skipped."
-    found = {} if found is None else found
+
+def read_answers(text: str) -> dict[str, BatchAnswer]:  # by key
+    "Read files of answers and errors. A paid answer (status 200) is never overridden, and invalid lines are skipped."
+    found = {}
     for line in text.split("\n"):
         try:
             row = json.loads(line)
-            response, error = row.get("response") or {}, row.get("error") or {}
-            why = (error.get("code") or error.get("message") or "an error without a word") if not response else ""
-            body = json.dumps(response.get("body"), ensure_ascii=False)
-            answer, known = (
-                BatchAnswer(int(response.get("status_code") or 0), body, str(why)[:200]),
-                found.get(row["custom_id"]),
-            )
-            if known is None or known.status != 200:
-                found[row["custom_id"]] = answer
+            key, response, error = row["custom_id"], row.get("response") or {}, row.get("error") or {}
+            why = "" if response else str(error.get("code") or error.get("message") or "an error without a word")
+            status, body = int(response.get("status_code") or 0), json.dumps(response.get("body"), ensure_ascii=False)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             continue  # an empty or truncated line
+        if key not in found or found[key].status != 200:
+            found[key] = BatchAnswer(status, body, why[:200])
     return found
