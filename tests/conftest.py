@@ -1,6 +1,6 @@
 "Fixtures for tests across processes: a local server that speaks the OpenAI protocol."
 
-import contextlib, os, sys
+import os, sys
 from pathlib import Path
 
 import pytest
@@ -51,15 +51,6 @@ def made(tmp_path_factory):
             code, out, err = inside(*words, **home)
             assert code == 0 and "a cassette of" in out, out + err
     return folder / "r.zip", words, home
-
-
-@pytest.fixture
-def process_options():
-    "Function that sets options of this process, and of the child processes that it starts, until the test ends: fields of `RunOptions`."
-    from treekit.config import use_options
-
-    with contextlib.ExitStack() as opened:
-        yield lambda **changes: opened.enter_context(use_options(**changes))
 
 
 @pytest.fixture

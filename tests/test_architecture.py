@@ -48,7 +48,7 @@ BY_NAME = {
     "treekit.training.deterministic_process",
     "treekit.training.models",
 }
-# variables of other programs that a module sets for its own process: Ray's workers have no options file
+# variables of other programs that a module sets for its own process
 FOREIGN = {"treekit.bulk.worker", "treekit.bulk.ray_engine"}
 HEAVY = {
     "torch",

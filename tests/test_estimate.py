@@ -12,14 +12,14 @@ from commands import warmly
 from fakes import FakeChat
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from sample_questions import folder_of
-from treekit.config import RunOptions, load_profile
+from treekit.config import load_profile, set_variables
 from treekit.core.prompts import Prompt, ScoringUnsupported
 from treekit.core.method import Call, Prediction
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
 from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
-from treekit.experiments.counting import CountedCalls
+from treekit.experiments.counting import CountedCalls, count_calls
 from treekit.llm.cached_client import CachedClient
 from treekit.experiments.run import run
 from treekit.artefacts.reproduce import reproduce_all
@@ -109,10 +109,10 @@ def questions(n):
 
 def sampled(profile, asked, tmp_path, most=6):
     passages = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
-    options = RunOptions(
-        store_file=tmp_path / "counts.sqlite", progress=False, count_dir=tmp_path, count_questions=most
+    corpora, store = dict(demo=passages), Store(tmp_path / "counts.sqlite")
+    results = count_calls(
+        {"graph": Indexing()}, {"demo": asked}, profile, corpora, tmp_path, most, store=store, progress=False
     )
-    results = run({"graph": Indexing()}, {"demo": asked}, profile, corpora={"demo": passages}, options=options)
     return results, [("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")]
 
 
@@ -142,8 +142,8 @@ def test_the_keys_of_an_estimate_are_those_of_the_paid_run(tmp_path):
 
     p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
     chat = FakeChat("Lio Vant", model="gpt-4o-mini", endpoint=profile.endpoint, defaults=profile.defaults)
-    own = RunOptions(progress=False, store=Store(), chat=chat)
-    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, options=own).rows
+    own = dict(progress=False, store=Store(), chat=chat)
+    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, **own).rows
     assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
 
 
@@ -187,9 +187,8 @@ def within(name, n, most, data, sets, share):
         warmly(patch)
         total = estimate_all((name,), profile, given, sets, most).total()
         store = Path(tmp, "store.sqlite")
-        [task], _ = reproduce_all(
-            (name,), "offline", f"{tmp}/out", 1, sets, RunOptions(store_file=store), force=True, **given
-        )
+        with set_variables(TREEKIT_STORE=str(store)):
+            [task], _ = reproduce_all((name,), "offline", f"{tmp}/out", 1, sets, force=True, **given)
         assert not task.code, task.error
         with Store(store) as s:
             asked = s.usage(())[0]["calls"]

@@ -8,7 +8,7 @@ import pytest
 from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
-from treekit.config import UsageError, load_profile, run_options
+from treekit.config import Replay, UsageError, load_profile, replay, use_command
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
 from treekit.store.cassette_archive import STORE_FILE, open_archive
@@ -169,27 +169,27 @@ def test_every_field_of_a_method_can_be_packed():
 # --- who can be asked in a replay
 
 
-def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch, process_options):
+def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
     import asyncio
     from treekit.core.prompts import Request
     from treekit.llm.openai_client import OpenAIClient
     from treekit.llm.cached_client import NotOnCassette
 
-    process_options(cassette=tmp_path / "x.cassette")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     profile = load_profile("openai")
-    for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("openai", batch=True))):
-        with pytest.raises(NotOnCassette):
-            asyncio.run(chat.complete(Request(messages=(), prompt=None)))
-    with pytest.raises(UsageError, match="asks no server"):
-        OpenAIClient.from_profile(profile)
+    with use_command(replay=Replay(str(tmp_path / "x.cassette"))):
+        for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("openai", batch=True))):
+            with pytest.raises(NotOnCassette):
+                asyncio.run(chat.complete(Request(messages=(), prompt=None)))
+        with pytest.raises(UsageError, match="asks no server"):
+            OpenAIClient.from_profile(profile)
 
 
 PROBE = (
     BODY
     + """
 import asyncio, os, socket, subprocess, sys
-from treekit.config import run_options
+from treekit.config import replay
 from treekit.core.prompts import Request
 from treekit.experiments.resources import chat_for
 def tried(go):
@@ -202,7 +202,7 @@ away = "import socket; socket.getaddrinfo('example.org', 80)"
 seen = dict(asked=tried(chat), reached=tried(lambda: socket.socket().connect_ex(("192.0.2.1", 9))), key=os.environ.get("LAB_ACCESS", ""),
             token=os.environ.get("HF_TOKEN", ""), child="reaches no network" in subprocess.run(
                 [sys.executable, "-c", away], capture_output=True, text=True).stderr)
-if run_options().sealed: Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(seen))
+if replay() and not replay().packs: Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(seen))
 """.replace("import asyncio", "import asyncio, json", 1)
 )
 
@@ -228,7 +228,7 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
         assert code == 0, out + err
         assert server.count == before > 0
     assert json.loads(seen.read_text()) == dict(asked="NotOnCassette", reached="OSError", key="", token="", child=True)
-    assert not run_options().sealed
+    assert not replay()
 
 
 def _parameters(home):

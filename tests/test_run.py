@@ -1,6 +1,6 @@
 "run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without anything heavy."
 
-import dataclasses, json, signal, subprocess, sys, time
+import dataclasses, functools, json, signal, subprocess, sys, time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 
 from fakes import FakeChat, FakeShelf
 from treekit.artefacts.build_cache import last_logged
-from treekit.config import RunOptions, load_profile
+from treekit.config import Replay, load_profile, use_command
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
 from treekit.experiments.resources import LazyRetriever
@@ -295,7 +295,7 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
 
 
-def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_share_its_budget(tmp_path, process_options):
+def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_share_its_budget(tmp_path, monkeypatch):
     "What the call log says was paid since the command began counts, and nothing before."
 
     def paid(first, last, budget):
@@ -309,22 +309,24 @@ def test_progress_is_told_to_whoever_started_this_and_the_runs_of_a_command_shar
             progress=False,
         )
 
-    process_options(store_file=tmp_path / "s.sqlite")
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "s.sqlite"))
     paid(0, 5, None)
-    process_options(command_dir=tmp_path, since=last_logged(tmp_path / "s.sqlite"))
-    paid(5, 15, 0.01)
+    began = last_logged(tmp_path / "s.sqlite")
+    with use_command(folder=str(tmp_path), since=began):
+        paid(5, 15, 0.01)
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(
         10 * (100 * 0.15 + 10 * 0.6) / 1e6
     )
-    assert not paid(15, 19, 0.01).failures
+    with use_command(since=began):
+        assert not paid(15, 19, 0.01).failures
     one = (
         1000 * 0.15 + Scripted.defaults["max_tokens"] * 0.60
     ) / 1e6  # dollars: one call fits, but not beside the fourteen
-    with pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"):
+    with use_command(since=began), pytest.raises(BudgetExceeded, match=r"\$0.000294 spent"):
         paid(19, 20, one)
-    process_options(since=last_logged(tmp_path / "s.sqlite"))
-    assert not paid(19, 20, one).failures
+    with use_command(since=last_logged(tmp_path / "s.sqlite")):
+        assert not paid(19, 20, one).failures
 
 
 def test_in_a_replay_only_stored_calls_answer(tmp_path):
@@ -338,15 +340,19 @@ def test_in_a_replay_only_stored_calls_answer(tmp_path):
 
     def replayed(k=2, **fields):
         shelf = {"toy": LazyRetriever(Shelf, "shelf", "a shelf")}
-        return run(
-            {"read": Read(k)}, questions(3), profile, corpora=shelf, options=RunOptions(progress=False, **fields)
-        )
+        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, progress=False, **fields)
 
-    for fields in (dict(cassette=tape), dict(store=source, cassette=tmp_path / "none.cassette")):
-        assert [r.answer for r in replayed(**fields).rows] == [str(i) for i in range(3)]
+    cassette = functools.partial(Store.replay, tape)
+    with use_command(replay=Replay(str(tape))):
+        found = [replayed(), replayed(store=cassette()), replayed(chat=Scripted())]
+        with pytest.raises(NotOnCassette):
+            replayed(k=1, chat=Scripted())
+    with use_command(replay=Replay(str(tmp_path / "none.cassette"))):
+        found.append(replayed(store=source))
+    assert [[r.answer for r in results.rows] for results in found] == [[str(i) for i in range(3)]] * 4
     with pytest.raises(NotOnCassette):
-        replayed(k=1, cassette=tape)
-    assert not replayed(k=1, chat=Scripted(), cassette=tape).failures
+        replayed(k=1, store=cassette())
+    assert not replayed(k=1, chat=Scripted(), store=cassette()).failures
 
 
 def test_the_key_knows_each_thing_that_is_needed():

@@ -12,7 +12,7 @@ import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threa
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..config import Profile, kit_files, kit_path, load_profile, profile_names, run_options, work_dir
+from ..config import Profile, kit_files, kit_path, load_profile, profile_names, variable, work_dir
 from ..papers.plugin import SHARED, discover, module_of
 from ..papers.registry import BASELINES
 from ..core.fingerprints import code_fingerprint, fingerprint, code_hash, modules_below
@@ -185,7 +185,7 @@ def made_from(
     modules = modules_behind(paper, notebook, profile)
     files = data_files(paper, "\n".join(sources(notebook, "code")), modules)
     files = [f for f in files if f.parent.name != "kept"]  # these files would be regenerated
-    parser, store = (path and str(path) for path in (run_options().parser_dir, run_options().store_file))
+    parser, store = (variable(name) or None for name in ("TREEKIT_PARSER_DIR", "TREEKIT_STORE"))
     given = parameters | parameters.get("settings", {}) | vars(profile) | dict(parser_dir=parser)
     named = sorted({p for k, v in given.items() if k != "out" for p in _paths(v)})
     plain = relevant_settings(parameters) | dict(settings=relevant_settings(parameters.get("settings", {})))

@@ -9,7 +9,7 @@ __all__ = ['chosen_questions', 'pack_run']
 import json
 from pathlib import Path
 
-from ..config import UsageError, load_profile, profile_section, run_options, work_dir
+from ..config import Replay, UsageError, load_profile, profile_section, use_command, work_dir
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #7d02b9e4
 def chosen_questions(
@@ -73,7 +73,7 @@ def pack_run(
 def _replayed(folder, file, path, what, profile, questions, given, sets):
     "Replay artefacts from the store, and pack the data that they read; returns the number of calls."
     from treekit.store.run_store import Store
-    from treekit.experiments.cassettes import calls_in, what_was_read
+    from treekit.experiments.cassettes import calls_in, choose_questions, what_was_read
     from treekit.artefacts.catalog import Failed
     from treekit.artefacts.reproduce import reproduce_all
 
@@ -81,12 +81,11 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     given = given | (dict(n=many) if many else {})
     with Store(path) as store:
         whole = store.pack(folder / "whole.cassette")
-    read, noted = folder / "read", folder / "parses.sqlite"
+    read = folder / "read"
     read.mkdir()
-    options = run_options().given(
-        cassette=whole, record=read, parses=noted, vectors=noted.with_name("vectors.sqlite"), questions=tuple(ids)
-    )
-    tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, options, **given)
+    choose_questions(read, ids)
+    with use_command(replay=Replay(str(whole), str(read), packs=True)):
+        tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, **given)
     if bad := next((t for t in tasks if t.code and not t.failed), None):  # failed questions are packed as failures
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
     keys, *seen = what_was_read(read)
@@ -95,11 +94,11 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     about = dict(
         what=list(what), profile=profile, section=profile_section(profile), given=given, sets=sets, questions=ids
     )
-    _write_cassette(file, whole, keys, seen, noted, about)
+    _write_cassette(file, whole, keys, seen, read, about)
     return calls_in(file)
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #e5a30d7c
-def _write_cassette(file, whole, keys, seen, noted, about):
+def _write_cassette(file, whole, keys, seen, read, about):
     "Write the archive of a cassette."
     from treekit.store.cassette_archive import STORE_FILE, write_archive
     from treekit.utils.atomic_write import write_whole
@@ -121,8 +120,8 @@ def _write_cassette(file, whole, keys, seen, noted, about):
     files = {
         "about.json": json.dumps(packable_about(about)).encode(),
         STORE_FILE: cut_store(whole, keys),
-    } | noted_parses(noted)
-    files |= pack_vectors(noted.with_name("vectors.sqlite"))
+    } | noted_parses(read / "parses.sqlite")
+    files |= pack_vectors(read / "vectors.sqlite")
     new = write_archive(
         whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()}
     )

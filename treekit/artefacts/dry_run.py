@@ -10,10 +10,10 @@ __all__ = ['PUBLISHED', 'ITS_OWN', 'USUAL', 'SIGNS', 'DryRun', 'with_mocks', 'fi
 import csv, json, shutil, tempfile, threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..config import Profile, choose, kit_path, load_profile, profile_names, run_options, work_dir
+from ..config import Profile, choose, kit_path, load_profile, profile_names, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from .catalog import runnable
 from .build_cache import made_from, read_record, write_record
@@ -218,8 +218,12 @@ def _plans(artefacts, profile, settings, folder, few):
 def _environment(profiles):
     "Environment variables of the notebooks: invalid API keys, no network for the Hugging Face libraries."
     keys = {key: "dry run" for p in profiles if (key := load_profile(p).api_key_env)}
+    home = work_dir("dry_run")
     return keys | dict(
-        HF_HUB_OFFLINE="1", HF_HOME=str(work_dir("dry_run") / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1"
+        TREEKIT_HOME=str(home),
+        HF_HUB_OFFLINE="1",
+        HF_HOME=str(home / "hf"),
+        HF_DATASETS_DISABLE_PROGRESS_BARS="1",
     )
 
 
@@ -227,7 +231,7 @@ def _staged(plan, folder, few):
     "Task with a copy of the notebook that installs the mocks."
     plan.told.parent.mkdir(parents=True, exist_ok=True)
     copy = folder / "notebooks" / f"{plan.task.name}.ipynb"
-    plan.task.options = dict(store_file=plan.told.with_suffix(".sqlite"))
+    plan.task.variables = dict(TREEKIT_STORE=str(plan.told.with_suffix(".sqlite")))
     plan.task.notebook = with_mocks(plan.task.notebook, copy, plan.told, mock_trees(work_dir("dry_run")), few)
     return plan.task
 
@@ -280,8 +284,7 @@ def dry_run(
             shutil.copytree(
                 work_dir("code"), work_dir("dry_run") / "code", dirs_exist_ok=True
             )  # hashes of the kit's modules
-            options = replace(run_options(), home=work_dir("dry_run"), cassette=None)
-            run_tasks([waiting], folder / "kept", jobs, "dry run", options, after, **_environment(known))
+            run_tasks([waiting], folder / "kept", jobs, "dry run", after, **_environment(known))
         return made()
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #3b93c67f

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ..config import Profile, UsageError, choose, home_dir, run_options, variable, work_dir
+from ..config import Profile, UsageError, choose, home_dir, replay, variable, work_dir
 from ..utils.sqlite_wal import locks_hold
 from ..utils.sanitize import printable, without_secrets
 from ..core.http import http_client
@@ -715,7 +715,7 @@ def check_access(
     "Check API key, price, the locks of the run store and log-probabilities, before anything is loaded. Raises `UsageError`."
     from treekit.experiments.planning import store_path
 
-    if profile.offline or run_options().cassette:
+    if profile.offline or replay():
         return
     profile.key()
     need_locks(store_path(profile).parent)

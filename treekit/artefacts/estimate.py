@@ -7,10 +7,10 @@ __all__ = ['FREE', 'estimate_row', 'Estimate', 'counted', 'over_budget', 'estima
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #1fd6f848
 import json, math, statistics, tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import Profile, UsageError, api_key_envs, load_profile, run_options, variable
+from ..config import Profile, UsageError, api_key_envs, load_profile, replay, variable
 from .catalog import FIELDS, Failed, runnable, source
 from .reproduce import plan_tasks, run_tasks, with_first_cell
 
@@ -98,7 +98,7 @@ def over_budget(
 FREE = dict(budget="", qa_judge="", nli_judge="", mauve_model="")  # nothing is paid and no judge is loaded
 
 
-def _noted(tasks, folder, asked):
+def _noted(tasks, folder):
     "Counts of the tasks' runs, in order: artefact, note. A task that failed says so in its `code` and `error`."
     found, read = {}, set()
 
@@ -107,11 +107,10 @@ def _noted(tasks, folder, asked):
         found[task.name] = [json.loads(p.read_text()) for p in sorted(new, key=lambda p: p.stat().st_mtime_ns)]
         read.update(new)
 
-    options = replace(run_options(), store_file=folder / "store.sqlite", count_dir=folder, count_questions=asked)
     keys = {
         name: "not needed" for name in api_key_envs() if not variable(name)
     }  # clients are created with keys, although nothing is sent
-    run_tasks([tasks], folder / "runs", 1, "estimate", options, after, **keys)
+    run_tasks([tasks], folder / "runs", 1, "estimate", after, TREEKIT_STORE=str(folder / "store.sqlite"), **keys)
     return [(t.name, note) for t in tasks for note in found.get(t.name, ())]
 
 
@@ -144,10 +143,13 @@ def estimate_all(
         folder = Path(tmp)
         tasks = plan_tasks(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | FREE)
         # the hub's weights are gigabytes, and hardly change the length of a prompt
-        mocks = "from treekit.artefacts.mocks import mock_hub_weights", "mock_hub_weights()"
+        mocks = (
+            "from treekit.artefacts.mocks import count_runs, mock_hub_weights",
+            f"count_runs({str(folder)!r}, {asked}); mock_hub_weights()",
+        )
         for t in tasks:
             t.notebook = with_first_cell(t.notebook, folder / "notebooks" / f"{t.name}.ipynb", *mocks)
-        notes = _noted(tasks, folder, asked)
+        notes = _noted(tasks, folder)
     if bad := [t for t in tasks if t.code]:
         raise (UsageError if bad[0].code == 2 else Failed)(f"{bad[0].name}: {bad[0].error}")
     keys = {key for _, note in notes for cell in note["cells"] for key in (*cell["predictions"], *cell["indices"])}
@@ -166,7 +168,7 @@ def before_paying(
     given = {k: v for k, v in given.items() if v is not None}
     source(given.get("data"))
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    if p.offline or p.budget is None or run_options().cassette:
+    if p.offline or p.budget is None or replay():
         return ""
     given.pop("budget", None)
     try:

@@ -9,7 +9,7 @@ __all__ = ['INLINE', 'QUIET', 'PRELOADED', 'MANY', 'PRELOADED_FOR_MANY', 'Forked
 import atexit, gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading, traceback, weakref
 from pathlib import Path
 
-from ..config import replace_environment, run_options, set_default_variables
+from ..config import replace_environment, set_default_variables
 from ..core.fingerprints import modules_below
 from ..papers.plugin import resolve
 
@@ -131,10 +131,6 @@ def _become_kernel(order, channel):
     for end in (1, 2):
         os.dup2(log, end)
     replace_environment(order["env"] | dict(JPY_PARENT_PID=str(os.getppid())))
-    if run_options().sealed:
-        from treekit.utils.sealed_process import refuse_network
-
-        refuse_network()
     os.chdir(order["cwd"])
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()  # as in a new process: a different seed in each kernel

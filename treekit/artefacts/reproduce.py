@@ -18,8 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from treekit.config import (
-    USER_VARIABLES,
-    RunOptions,
+    Command,
     UsageError,
     child_environment,
     choose,
@@ -28,8 +27,8 @@ from treekit.config import (
     kit_path,
     load_profile,
     missing_library,
+    replay,
     root,
-    run_options,
     variable,
     work_dir,
 )
@@ -51,8 +50,8 @@ from .build_cache import tables_below, unchanged, write_record, written
 from ..experiments.prompts import templates_of
 from ..training.deterministic_process import PINNED
 from ..utils.sanitize import printable, without_secrets
+from ..utils.sealed_process import refuses_network
 from ..utils.notices import new_notices
-from ..utils.process_identity import own_identity
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #4e44a8a4
@@ -73,7 +72,7 @@ class Task:
     reasons: list = field(default_factory=list)  # [message, questions], the most frequent reasons of failures
     unchanged: bool = False  # not run, since its files are up to date
     made_from: dict = field(default_factory=dict)  # hashes of its inputs: `treekit.artefacts.build_cache.made_from`
-    options: dict = field(default_factory=dict)  # fields of `RunOptions` for its kernel that differ from the command's
+    variables: dict = field(default_factory=dict)  # environment variables of its kernel that differ from the command's
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #57bc9b56
 def _targets(statement):
@@ -226,7 +225,7 @@ def _papermill():
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(
-            cls, nb_man, kernel_name, kernels, turn, env=None, log=None, start_timeout=60, server=None, **kwargs
+            cls, nb_man, kernel_name, kernels, turn, told, env=None, log=None, start_timeout=60, server=None, **kwargs
         ):
             near = tempfile.gettempdir()  # the path of a socket has at most 107 bytes
             with tempfile.TemporaryDirectory(
@@ -241,7 +240,7 @@ def _papermill():
                     timeout=None,
                     iopub_timeout=600,
                     config=config,
-                    extra_arguments=_NO_MODULES_OF_FOLDER,
+                    extra_arguments=_arguments(told),
                     **warm,
                 )  # output of a busy kernel may arrive late
                 client.turn = turn
@@ -265,7 +264,14 @@ def _papermill():
 
 
 _CLEAN = "treekit:"  # prefix of the paths that this handler writes
-_NO_MODULES_OF_FOLDER = ["--IPKernelApp.ignore_cwd=True"]  # a kernel's working folder isn't searched for modules
+
+
+def _arguments(told):
+    "Arguments of a kernel: its working folder isn't searched for modules, and it starts with what the command tells it."
+    lines = [told.argument()]
+    if refuses_network():
+        lines.append("__import__('treekit.utils.sealed_process').utils.sealed_process.refuse_network()")
+    return ["--IPKernelApp.ignore_cwd=True", *(f"--IPKernelApp.exec_lines={line}" for line in lines)]
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #3b7dee11
 def _interrupt(kernels):
@@ -278,19 +284,22 @@ def _interrupt(kernels):
             os.kill(process.pid, signal.SIGINT)
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #90921662
-_PLACES = ("HF_HOME", "PYSERINI_CACHE", "STANZA_RESOURCES_DIR", "JAVA_HOME", "VIRTUAL_ENV")
-FOLDER_NAMES = frozenset(
-    {*_PLACES, *USER_VARIABLES.values(), "PYTHON", "TMP"}
-)  # names that replace local folders in records
+_PLACES = (
+    "TREEKIT_HOME",
+    "TREEKIT_STORE",
+    "HF_HOME",
+    "PYSERINI_CACHE",
+    "STANZA_RESOURCES_DIR",
+    "JAVA_HOME",
+    "VIRTUAL_ENV",
+)
+FOLDER_NAMES = frozenset({*_PLACES, "PYTHON", "TMP"})  # names that replace local folders in records
 
 
 def _folders():
     "Local folders, each with the name that replaces it; the longest first."
-    options = run_options()
-    places = {USER_VARIABLES[name]: getattr(options, name) for name in ("home", "store_file")} | {
-        name: variable(name) for name in _PLACES
-    }
-    found = {str(Path(place)): name for name, place in places.items() if place and os.path.isabs(place)}
+    places = {name: variable(name) for name in _PLACES}
+    found = {str(Path(place)): name for name, place in places.items() if os.path.isabs(place)}
     found |= {
         sys.base_prefix: "PYTHON",
         sys.prefix: "PYTHON",
@@ -337,7 +346,7 @@ def placeless(
     return re.split(r"[/\\]", value.rstrip("/\\"))[-1] if here else cleaned(value)
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a83822b9
-def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext):
+def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext, told=Command()):
     """Run one notebook and record its outcome in the task. Its cells run in a `turn`; its kernel starts and ends outside of it.
 
     Raises `CancelledError` if the turn does, before the first cell."""
@@ -368,6 +377,7 @@ def _execute(task, kept, env, kernels, server=None, turn=contextlib.nullcontext)
                 log=log,
                 server=server,
                 env=env,
+                told=told,
             )
     except CancelledError:
         raise
@@ -500,29 +510,26 @@ def run_tasks(
     kept: Path,  # folder of the executed notebooks
     jobs: int,  # notebooks at a time
     title: str,  # of the progress bar
-    options: RunOptions | None = None,  # of the notebooks' kernels; default: those of this process
     after: Callable = lambda task: None,  # callback for each finished task
     paid: bool = False,  # calls may cost money
+    since: int = -1,  # last row of the store's call log; -1: earlier calls don't count for the budget
     **variables: str,  # environment variables of the kernels
 ):
     "Run notebooks, with a progress bar for each stage. Ctrl-C interrupts their kernels."
-    options = options or run_options()
     with tempfile.TemporaryDirectory() as folder:
-        options = options.given(command_dir=Path(folder), owner=own_identity())
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
         common = shared | child_environment(TQDM_DISABLE="1", **variables)  # progress bars of a kernel are not visible
 
-        def environment(task):
-            own = dict(about=options.about | dict(artefact=task.name), command=_command(task)) | task.options
-            return common | dataclasses.replace(options, **own).for_child(folder)
+        def told(task):
+            return Command(task.name, folder, since, _command(task), replay())
 
         server = None
         try:
             for tasks in stages:
-                server = server or _server(tasks, jobs, common | options.for_child(folder), kept)
+                server = server or _server(tasks, jobs, common, kept)
                 _papermill()  # imported once, before the threads
                 bar = _bar(sum(usual_seconds(tasks).values()), title)
-                _watch(tasks, kept, jobs, environment, server, bar, folder, after, paid)
+                _watch(tasks, kept, jobs, common, told, server, bar, folder, after, paid)
         finally:
             if server:
                 server.close()
@@ -545,7 +552,7 @@ def _bar(total, title):
     )
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #3cb0e425
-def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=True):
+def _watch(tasks, kept, jobs, env, told, server, bar, progress, after, paid=True):
     "Start the notebooks, update the progress bar, and stop all on an interrupt or when the budget is used up."
     kernels, drawn, heard, turns, stopped = [], 0.0, set(), Semaphore(jobs), Event()
     usual = usual_seconds(tasks)
@@ -558,7 +565,7 @@ def _watch(tasks, kept, jobs, environment, server, bar, progress, after, paid=Tr
             yield
 
     def one(task):
-        _execute(task, kept, environment(task), kernels, server, turn)
+        _execute(task, kept, env | task.variables, kernels, server, turn, told(task))
         task.reasons = failure_reasons(progress, task.name)
         after(task)
 
@@ -713,7 +720,6 @@ def reproduce_all(
     out: str | None = None,  # default: that of `result_folder`
     jobs: int | None = None,  # notebooks at a time; default: 2 offline, else 1
     sets: dict | None = None,  # further settings and parameters
-    options: RunOptions | None = None,  # of the notebooks' kernels; default: those of this process
     force: bool = False,  # also run unchanged artefacts
     **given,  # n, seed, data, budget; `None`: the profile's
 ) -> tuple[list[Task], Path]:  # tasks with outcomes, and the folder
@@ -724,21 +730,19 @@ def reproduce_all(
     source(given.get("data"))
     artefacts = runnable(what)
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    options = options or run_options()
-    replayed = bool(options.cassette)
+    replayed = bool(replay())
     if not p.offline and not replayed:
         p.key()
     folder = Path(out) if out else result_folder(profile, given | sets)
     if not artefacts:
         raise UsageError("no artefact has a notebook yet: nbs/reproduce is empty")
     _writable(folder)
-    kept, state = work_dir("runs", folder.name), StoreState(_store(p, options))
+    kept, state = work_dir("runs", folder.name), StoreState(_store(p))
     shown = os.path.relpath(folder)  # relative, since the parameters are saved in the executed notebook
     tasks = plan_tasks(
         artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets
     )
     pins = {k: v for k, v in PINNED.items() if k not in child_environment()} if p.offline else {}
-    options = options.given(since=last_logged(state.store))
 
     def waiting(stage):
         some, seen = [t for t in tasks if stage_of(t) == stage], state.look()
@@ -756,9 +760,9 @@ def reproduce_all(
         kept,
         jobs or (2 if p.offline else 1),
         "reproduce",
-        options,
         lambda t: _recorded(t, folder, kept, state),
         not replayed,
+        last_logged(state.store),
         **pins,
     )
     _page(tasks, folder)
@@ -789,11 +793,11 @@ def result_folder(
     return root() / "figures" / name
 
 
-def _store(profile, options):
+def _store(profile):
     "Store of the notebooks' runs; in a replay the cassette."
     from treekit.experiments.planning import store_path
 
-    return options.cassette or store_path(profile, options)
+    return replay().cassette or store_path(profile)
 
 
 def _page(tasks, folder):

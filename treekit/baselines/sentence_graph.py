@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ..retrieval.bm25 import Hit, top_k
 from ..retrieval.entity_bridging import aliases, fold_word, words_with_offsets
-from ..config import run_options, work_dir
+from ..config import replay, work_dir
 from ..utils.array_cache import read_arrays, write_arrays
 from ..core.types import Passage
 from ..syntax.entities import AnnotatedText, annotated_text
@@ -192,7 +192,7 @@ def cached_graph(
     identity = getattr(embed, "identity", "")
     prints = f"{_VERSION} {corpus.fingerprint} {corpus.annotations.fingerprint} {identity} {getattr(embed, 'made_with', '')} {similar}"
     with _making:
-        if not identity or run_options().vectors:
+        if not identity or replay().database("vectors"):
             return build_graph(corpus.passages, corpus.annotations, embed, similar)
         file = work_dir("sentencegraphs") / f"{hashlib.sha256(prints.encode()).hexdigest()[:24]}.npz"
         if (found := read_arrays(file, lambda arrays: _from_arrays(arrays, embed))) is not None:

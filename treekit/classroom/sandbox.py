@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..config import UsageError, choose, kit_path, run_options
+from ..config import UsageError, choose, kit_path, variable
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #e722c460
 @dataclass(frozen=True)
@@ -421,7 +421,7 @@ def _bubblewrap(limits, hidden):
 
 
 def _bwrap():
-    return run_options().bwrap or shutil.which("bwrap") or ""
+    return variable("TREEKIT_BWRAP") or shutil.which("bwrap") or ""
 
 
 _AS_ROOT = "root never grades without isolation: log in as another user, who can read nothing but the course, or install bubblewrap"

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
-from ..config import Profile, UsageError, kit_path, run_options, work_dir
+from ..config import Profile, UsageError, kit_path, replay, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.method import Trace, Usage, requirements_of
 from ..store.run_store import Store
@@ -56,7 +56,7 @@ def _parser(profile):
 
 def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
-    if run_options().cassette or not corpus and profile.data.partition(":")[0] not in ("synthetic", "real"):
+    if replay() or not corpus and profile.data.partition(":")[0] not in ("synthetic", "real"):
         return None
     if profile.corpus or profile.documents or profile.router or profile.navigator:
         return None

@@ -24,8 +24,8 @@ from treekit.config import (
     missing_library,
     profile_names,
     root,
-    run_options,
-    use_options,
+    replay as replayed,
+    use_command,
     work_dir,
 )
 from ..papers.registry import method_names
@@ -278,7 +278,7 @@ def _estimate(what, profile, given, sets, as_json):
 
 def _ready(what, profile, sets, data, budget=None):
     "A line for what would stop a paid run later on."
-    if run_options().cassette:
+    if replayed():
         return
     from treekit.artefacts.environment_check import check_access, preflight
     from treekit.artefacts.catalog import runnable
@@ -555,8 +555,8 @@ def replay(file, what, profile, sets, out, as_json):
 
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
-    with sealed(api_key_envs()), use_options(**tape) as options:
-        tasks, folder = reproduce_all(what, profile, out, 1, sets, options, **given)
+    with sealed(api_key_envs()), use_command(replay=tape):
+        tasks, folder = reproduce_all(what, profile, out, 1, sets, **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../../nbs/25_cli/12_main.ipynb #94829be6

@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['SOLVED_KEPT', 'only_these', 'note_read', 'what_was_read', 'cut_store', 'as_record', 'data_of', 'about_cassette',
-           'calls_in', 'unpack_cassette', 'packed_section', 'noted_parses', 'check_amount', 'replay_settings']
+           'calls_in', 'unpack_cassette', 'choose_questions', 'packed_section', 'noted_parses', 'check_amount',
+           'replay_settings']
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #8f2d60b5
 import json, re, sqlite3, uuid, zlib
 from contextlib import closing
 from pathlib import Path
 
-from ..config import UsageError, work_dir
+from ..config import Replay, UsageError, work_dir
 from ..core.fingerprints import fingerprint
 from ..store.schema import add_table, cassette_tables, create_tables, has_table
 from ..store.cassette_archive import is_archive, plain_store, open_archive
@@ -25,7 +26,7 @@ from ..retrieval.vector_cache import PACKED_FILE, unpack_vectors
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #f5c8d213
 def only_these(
     questions: dict,  # dataset -> its questions
-    chosen: tuple,  # ids; none: all
+    chosen: list[str],  # ids; none: all
 ) -> dict:
     "Select questions by their ids. Raises `UsageError` if none is found."
     if not chosen:
@@ -199,11 +200,11 @@ def _unpacked_name(name):
 
 def unpack_cassette(
     path: Path | str,  # a cassette
-) -> tuple[str | None, dict]:  # the folder of questions, if it has one; fields of `RunOptions` for the replay
+) -> tuple[str | None, Replay]:  # the folder of questions, if it has one
     "Unpack a cassette's questions, passages, parses and vectors for a replay."
-    path, options, data = Path(path), dict(cassette=Path(path).resolve()), None
+    path, data = Path(path), None
     if not is_archive(path):
-        return data, options
+        return data, Replay(str(path.resolve()))
     said = about_cassette(path)
     with open(path, "rb") as f:
         folder = work_dir("cassettes", fingerprint(str(f.read(1 << 20)))[:16])
@@ -215,24 +216,31 @@ def unpack_cassette(
             data = folder / _folder_name(said)
             write_whole(data / _unpacked_name(plain), read())
         if "parses.jsonl" in inside:
-            options["parses"] = _parses(folder, inside["parses.jsonl"]())
+            _parses(folder, inside["parses.jsonl"]())
         if PACKED_FILE in inside:
-            options["vectors"] = unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
-    if by := said.get("parser"):
-        options["parses_by"] = str(by)
-    if chosen := said.get("questions"):
-        options["questions"] = tuple(chosen)
-    return data and str(data), options | packed_section(said)
+            unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
+    choose_questions(folder, said.get("questions", []))
+    return data and str(data), Replay(
+        str(path.resolve()), str(folder), str(said.get("parser") or ""), packed_section(said)
+    )
+
+
+def choose_questions(
+    folder: Path,  # of a `Replay`
+    ids: list[str],  # empty: all
+):
+    "Write the questions that a replay asks."
+    write_whole(folder / "questions.txt", "\n".join(ids))
 
 
 def packed_section(
     said: dict,  # from `about_cassette`
-) -> dict:  # a field of `RunOptions`; empty for an older cassette, and for the profile without a server
+) -> dict:  # `Replay.section`; empty for an older cassette, and for the profile without a server
     "The profile that a cassette was packed under, with a server that doesn't exist."
     if "section" not in said or said.get("profile", "offline") == "offline":
         return {}
     own = {name: value for name, value in said["section"].items() if value is not None}
-    return dict(section={said["profile"]: dict(endpoint="https://cassette.invalid/v1") | own})
+    return {said["profile"]: dict(endpoint="https://cassette.invalid/v1") | own}
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #6e91c3b8
 def _folder_name(said):
@@ -254,11 +262,10 @@ def _parses(folder, lines):
         raise UsageError("the cassette's parses can't be read: pack it again") from None
     with cache._open() as db:
         db.executemany("INSERT OR IGNORE INTO parses VALUES (?,?)", rows)
-    return cache.path
 
 
 def noted_parses(
-    path: Path,  # the file of `RunOptions.parses`
+    path: Path,  # the database of a `Replay`
 ) -> dict[str, bytes]:  # as read by `unpack_cassette`
     "Recorded parses as a file of a cassette; empty if there are none."
     if not path.exists():
@@ -290,9 +297,9 @@ def replay_settings(
     profile: str,  # empty: the cassette's
     given: dict,  # n, seed, data, budget; None: the cassette's
     sets: dict,  # further settings, which take precedence
-) -> tuple[tuple, str, dict, dict, dict]:  # the same, completed; and fields of `RunOptions`
+) -> tuple[tuple, str, dict, dict, Replay]:  # the same, completed; and the replay
     "Arguments for the replay of a cassette."
-    said, (laid, options) = about_cassette(path), unpack_cassette(path)
+    said, (laid, replay) = about_cassette(path), unpack_cassette(path)
     if not (what := what or tuple(said.get("what", ()))) and is_archive(path):
         raise UsageError(f"{Path(path).name!r} doesn't say what it was packed for: name it, PAPER/ARTEFACT")
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
@@ -303,4 +310,4 @@ def replay_settings(
     check_amount(path, said)
     packed = said.get("given", {}) | (dict(data=laid) if laid else {})
     settled = {k: packed.get(k) if v is None else v for k, v in given.items()}
-    return what, profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, options
+    return what, profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, replay

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..config import Profile, RunOptions, UsageError, kit_path, load_profile
+from ..config import Profile, UsageError, kit_path, load_profile
 from ..core.method import Intervened, Intervention
 from ..core.prompts import Completion, count_tokens
 from .execution import execute
@@ -157,22 +157,23 @@ def count_calls(
     questions: dict,
     profile: Profile,
     corpora: dict | None,
-    options: RunOptions,  # `count_dir`: folder of the counts; `count_questions`: of a data set, at most
+    folder: Path | str,  # of the counts
+    most: int,  # questions of a data set
+    **given,  # as for `treekit.experiments.run.run`
 ) -> Any:  # `Results` of all questions
     "Answer a few questions of a run without sending anything, and write the counts of each method on each data set."
-    most = options.count_questions
     few = {d: qs[:: -(-len(qs) // most)] for d, qs in questions.items()}
     cheap = replace(profile, budget=None)
-    store, counts = open_store(cheap, options), CountedCalls()
+    store, counts = given.get("store") or open_store(cheap), CountedCalls()
     roles = ("router", "navigator")
     named = {r: unasked_client(load_profile(name)) for r in roles if (name := getattr(profile, r))}
-    others = {r: getattr(options, r) or named.get(r) for r in roles}
-    own = replace(options, budget=None, command_dir=None, chat=unasked_client(profile), store=store, **others)
-    results = execute({n: Intervened(m, counts) for n, m in methods.items()}, few, cheap, corpora, own)
+    clients = dict(chat=unasked_client(profile)) | {r: given.get(r) or named.get(r) for r in roles}
+    own = given | clients | dict(budget=None, store=store)
+    results = execute({n: Intervened(m, counts) for n, m in methods.items()}, few, cheap, corpora, **own)
     if failed := results.failures:
         print(f"{len(failed)} of {len(results.rows)} failed, the first with: {failed[0].error}")
-    models = models_of(own, profile, store)
-    roles = dict(router=models.router, navigator=models.navigator, embedder=options.embedder)
+    models = models_of(profile, store, **clients)
+    roles = dict(router=models.router, navigator=models.navigator, embedder=given.get("embedder"))
     plan = plan_run(
         methods, questions, Resources(profile, questions, corpora, **roles), Store(), models, templates_of(profile)
     )
@@ -200,5 +201,5 @@ def count_calls(
         models=sorted(counts.models),
         growth=counts.most / (counts.tokens or 1),  # of a reply, were it as long as allowed
     )
-    write_whole(Path(options.count_dir, f"{uuid.uuid4().hex}.json"), json.dumps(note))
+    write_whole(Path(folder, f"{uuid.uuid4().hex}.json"), json.dumps(note))
     return _filled(results, questions, profile)

@@ -7,11 +7,13 @@ __all__ = ['ALIKE', 'GIVE_UP', 'REFUSALS', 'RunFailed', 'check_corpus', 'execute
 
 # %% ../../nbs/14_experiments/14_execution.ipynb #059f7e50
 import asyncio, contextlib, dataclasses, functools, gc, sys, threading, time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from ..config import Profile, RunOptions, UsageError, missing_library, run_options
+from ..config import Profile, UsageError, command, missing_library, replay
 from ..core.method import Context, Prediction, Usage
 from ..core.prompts import CallFailed, ScoringUnsupported
 from ..core.types import LONGEST_QUESTION
@@ -30,7 +32,7 @@ from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
 from ..retrieval.factory import check_weights
 from ..store.errors import StoreFailed
-from ..store.run_store import run_lock
+from ..store.run_store import Store, run_lock
 from ..utils.model_files import MissingModel
 from ..utils.notices import notify
 
@@ -279,7 +281,7 @@ def _driven(run, progress, meanwhile):
         raise
     finally:
         sys.setswitchinterval(switch)
-        if run_options().owner:
+        if command().folder:
             gc.freeze()  # the rows stay until this process ends with its command: they are not scanned
         if collecting:
             gc.enable()
@@ -315,11 +317,11 @@ def _beside(stored, other, role):
     return second
 
 # %% ../../nbs/14_experiments/14_execution.ipynb #3a495396
-def _chats(options, profile, models, store):
+def _chats(profile, models, store, budget, since):
     "Cached LLM clients of a run."
-    budget = profile.budget if options.budget is None else options.budget
-    budget = None if options.cassette else budget  # a replay pays nothing
-    spent = store.paid_since(-1 if options.store else options.since)
+    budget = profile.budget if budget is None else budget
+    budget = None if store.replays else budget  # a replay pays nothing
+    spent = store.paid_since(since)
     stored = CachedClient(models.answers or chat_for(profile), store, budget, spent)
     others = dict(router=models.router, navigator=models.navigator)
     return dict(llm=stored) | {role: other and _beside(stored, other, role) for role, other in others.items()}
@@ -373,21 +375,33 @@ def execute(
     questions: dict,  # dataset -> its questions
     profile: Profile,
     # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
-    corpora: dict | None,
-    options: RunOptions,
+    corpora: dict | None = None,
+    *,
+    store: Store | None = None,  # this and the following as for `treekit.experiments.run.run`
+    chat: Any = None,
+    router: Any = None,
+    navigator: Any = None,
+    embedder: Any = None,
+    budget: float | None = None,
+    about: dict | None = None,
+    progress: bool = True,
+    watch: Callable | None = None,
 ) -> Results:
     "Answer all questions with all methods; stored predictions are reused."
     contract_of(profile)  # one that can't be read is said before the first call
-    store = open_store(profile, options)
-    models = models_of(options, profile, store)
+    own, since = (open_store(profile), command().since) if store is None else (store, -1)
+    models = models_of(profile, own, chat, router, navigator, replaced=store is None and own.replays)
+    store = own
+    if about is None:
+        about = dict(artefact=command().artefact) if command().artefact else {}
     library = Resources(
-        profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=options.embedder
+        profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=embedder
     )
     for dataset, asked in questions.items():
         if dataset not in (corpora or {}) or corpora[dataset] != ():
             check_corpus(library, dataset, asked)  # (): nothing is searched
     prompts = templates_of(profile)
-    plan = plan_run(methods, questions, library, store, models, prompts, bool(options.cassette))
+    plan = plan_run(methods, questions, library, store, models, prompts, store.replays)
     rows, jobs = plan.rows, plan.jobs
     packed, announced = {}, []  # for the run's record; filled while calls are in flight
 
@@ -398,21 +412,21 @@ def execute(
         }
         with suppress(StoreFailed):  # the writes of the calls say it, with the number of questions left
             announced.append(
-                announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed)
+                announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), about, packed)
             )
 
     if jobs:
-        if not (profile.offline or options.cassette or corpora):
+        if not (profile.offline or store.replays or corpora):
             check_weights(profile)
-        free = options.cassette or getattr(models.answers, "instant", profile.offline)
+        free = store.replays or getattr(models.answers, "instant", profile.offline)
         with contextlib.nullcontext() if free else run_lock(store.path):
-            chats = _chats(options, profile, models, store)
+            chats = _chats(profile, models, store, budget, since)
             asking = _Run(
                 methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows)
             )
-            progress = Progress(options, asking, len(plan.rows), lambda: under_way(chats))
+            shown = Progress(asking, len(plan.rows), progress, watch, lambda: under_way(chats))
             try:
-                _driven(asking, progress, meanwhile)
+                _driven(asking, shown, meanwhile)
             finally:
                 with suppress(StoreFailed):
                     for name in announced:
@@ -429,9 +443,9 @@ def execute(
         for d, qs in questions.items()
     }
     record = dict(packed=packed, models=models_record(models, library, methods, questions), facts=facts)
-    kept = save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), options.about, **record)
-    if options.record:
-        note_read(options.record, store, questions, plan.failures)
+    kept = save_run(store, methods, questions, profile, ordered, tuple(corpora or ()), about, **record)
+    if replay().packs:
+        note_read(Path(replay().folder), store, questions, plan.failures)
     note_replied(models.model, {} if is_embedded(models.model) else counts)
     corpora = {d: library.label(d) for d in questions}
     return Results(ordered, models.model, corpora, profile, made, facts, kept)

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..config import Profile, RunOptions, kit_path, load_profile, run_options, work_dir
+from ..config import Profile, kit_path, load_profile, replay, variable, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from ..core.method import Trace, Usage, requirements_of
 from ..core.prompts import canonical_endpoint
@@ -27,23 +27,18 @@ from ..store.run_store import Store
 # %% ../../nbs/14_experiments/13_planning.ipynb #2d1932d0
 def store_path(
     profile: Profile,  # its name determines the file's name
-    options: RunOptions | None = None,  # default: those of this process
-) -> Path:  # .treekit/store/<profile>.sqlite, or `RunOptions.store_file`
+) -> Path:  # .treekit/store/<profile>.sqlite, or $TREEKIT_STORE
     "File of a profile's run store."
-    return (options or run_options()).store_file or work_dir("store") / f"{profile.name}.sqlite"
+    return Path(variable("TREEKIT_STORE") or work_dir("store") / f"{profile.name}.sqlite")
 
 # %% ../../nbs/14_experiments/13_planning.ipynb #db15fb84
 def open_store(
     profile: Profile,
-    options: RunOptions | None = None,  # default: those of this process
 ) -> Store:
-    "Open the run store: the given one, the cassette, or the profile's file. A local model's has the replies that come with the kit."
-    options = options or run_options()
-    if options.store is not None:
-        return options.store
-    if options.cassette:
-        return Store.replay(options.cassette)
-    store, recorded = Store(store_path(profile, options)), kit_path("data", "recorded", f"{profile.name}.cassette")
+    "Open the run store: the profile's file, or in a replay the cassette. A local model's has the replies that come with the kit."
+    if replay():
+        return Store.replay(replay().cassette)
+    store, recorded = Store(store_path(profile)), kit_path("data", "recorded", f"{profile.name}.cassette")
     if profile.endpoint == "local" and recorded.exists():
         store.add_recorded(recorded)
     return store
@@ -62,27 +57,30 @@ class Models:
 
 # %% ../../nbs/14_experiments/13_planning.ipynb #38623f9e
 def models_of(
-    options: RunOptions,
-    profile: Profile,  # default of the options
-    store: Store,  # source of the replies in a replay
+    profile: Profile,  # default of the clients
+    store: Store,  # if it is a cassette, source of the replies
+    chat: Any = None,  # given clients, as are the next two
+    router: Any = None,
+    navigator: Any = None,
+    replaced: bool = False,  # the cassette replaces given clients, too
 ) -> Models:
-    "LLM clients that answer, route, and decompose questions. In a replay the cassette replaces all clients."
-    replayed = options.cassette and options.store is None and run_options().cassette
+    "LLM clients that answer, route, and decompose questions."
 
     def stored(chat):
-        return ReplayClient.in_place_of(chat, store) if chat and replayed else chat
+        return ReplayClient.in_place_of(chat, store) if chat and replaced else chat
 
-    def named(role):
-        if (given := getattr(options, role)) or not getattr(profile, role):
+    def named(role, given):
+        if given or not getattr(profile, role):
             return stored(given)
         other = load_profile(getattr(profile, role))
-        if options.cassette and other.endpoint != "trained":
+        if store.replays and other.endpoint != "trained":
             return ReplayClient(store, other)
         return stored(chat_for(other, role))
 
-    answers = stored(options.chat) or (ReplayClient(store, profile) if options.cassette else None)
+    answers = stored(chat) or (ReplayClient(store, profile) if store.replays else None)
     who = answers or _expected(profile)
-    return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)
+    others = named("router", router), named("navigator", navigator)
+    return Models(answers, *others, who.model, who.endpoint, who.defaults)
 
 
 def _expected(profile):

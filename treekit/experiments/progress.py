@@ -9,9 +9,10 @@ __all__ = ['pace', 'bar_stream', 'Progress']
 import json, sys, time, uuid
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from ..config import RunOptions
+from ..config import command
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/14_experiments/10_progress.ipynb #acdf7cf1
@@ -52,18 +53,18 @@ class Progress:
 
     def __init__(
         self,
-        options: RunOptions,  # of the run
         run: Any,  # the running part of the run
         already: int,  # cached rows
+        shown: bool = True,  # draw the bar
+        watch: Callable | None = None,  # called with the state of the run; a KeyboardInterrupt from it ends the run
         waits: Callable = str,  # () -> description of the pending batches
     ):
         from tqdm.auto import tqdm
 
-        self.run, self.already, self.total, self.watch = run, already, already + len(run.jobs), options.watch
-        self.artefact = options.about.get("artefact", "")
-        self.waits = waits
-        self.file = options.command_dir / f"{uuid.uuid4().hex}.json" if options.command_dir else None
-        unseen = not options.progress or bool(options.command_dir)  # the parent process draws one for all
+        self.run, self.already, self.total, self.watch = run, already, already + len(run.jobs), watch
+        self.waits, folder = waits, command().folder
+        self.file = Path(folder, f"{uuid.uuid4().hex}.json") if folder else None
+        unseen = not shown or bool(folder)  # the parent process draws one for all
         self.bar = tqdm(
             total=self.total,
             initial=already,
@@ -89,7 +90,7 @@ class Progress:
             told["reasons"] = self.run.reasons()
         if self.watch:
             self.watch(told)
-        told["artefact"] = self.artefact
+        told["artefact"] = command().artefact
         if not self.file or not last and time.monotonic() - self.told < _TELLS:
             return
         self.told = time.monotonic()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, choose, run_options, work_dir
+from ..config import Profile, UsageError, choose, replay, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import REQUIREMENTS
@@ -298,7 +298,7 @@ def chat_for(
             "A server's model needs the server's profile, such as --profile openai.",
         )
         return SimulatedClient(seed=profile.seed)
-    if run_options().cassette:  # in a replay only the store answers
+    if replay():  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
 
         return ReplayClient.without_store(profile)

@@ -7,15 +7,17 @@ __all__ = ['run']
 
 # %% ../../nbs/14_experiments/16_run.ipynb #057e5f53
 import inspect
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
-from ..config import Profile, RunOptions, UsageError, run_options
+from ..config import Profile, UsageError, replay
 from ..core.method import Intervened, Intervention
 from .cassettes import only_these
-from .counting import count_calls
 from .execution import execute
 from .provenance import switched, switches_of
 from .results import Results
+from ..store.run_store import Store
 
 # %% ../../nbs/14_experiments/16_run.ipynb #a7dcd1d4
 def _check(methods, questions, intervene):
@@ -54,15 +56,34 @@ def run(
     *,
     # dataset -> passages, a function that returns them, or a retriever; default: as the profile says
     corpora: dict | None = None,
-    options: RunOptions | None = None,  # default: those of this process
     intervene: Intervention | None = None,  # what changes the methods' calls, searches and parses
-    **given,  # fields that override the options: store, chat, embedder, router, navigator, progress, budget
+    store: Store | None = None,  # default: the profile's own; a cassette's (`Store.replay`) answers alone
+    chat: Any = None,  # a `LLMClient`; default: the profile's model
+    router: Any = None,  # a `LLMClient` that routes through documents; default: that of the profile `profile.router`, or else `chat`
+    navigator: Any = None,  # a `LLMClient` that takes questions apart; default: that of the profile `profile.navigator`, or else `chat`
+    embedder: Any = None,  # for methods that compare texts
+    budget: float | None = None,  # dollars; default: the profile's
+    about: dict | None = None,  # for the run's record: a label, a parent; default: the artefact that is made
+    progress: bool = True,  # draw a progress bar
+    watch: Callable | None = None,  # called with the state of the run; a KeyboardInterrupt from it ends the run
 ) -> Results:
     "Answer every question with every method. Raises `BudgetExceeded`, `StoreFailed`, `KeyboardInterrupt`, `UsageError`; else, a row fails."
     _check(methods, questions, intervene)
-    options = (options or run_options()).given(**given)
-    methods, questions = switched(methods, switches_of(profile)), only_these(questions, options.questions)
+    methods, questions = switched(methods, switches_of(profile)), only_these(questions, replay().questions)
     if intervene:
         methods = {name: Intervened(method, intervene) for name, method in methods.items()}
-    answer = count_calls if options.count_dir else execute
-    return answer(methods, questions, profile, corpora, options)
+    return execute(
+        methods,
+        questions,
+        profile,
+        corpora,
+        store=store,
+        chat=chat,
+        router=router,
+        navigator=navigator,
+        embedder=embedder,
+        budget=budget,
+        about=about,
+        progress=progress,
+        watch=watch,
+    )

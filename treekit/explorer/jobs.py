@@ -30,7 +30,7 @@ class Job:
     thread: Any = None
 
     def watch(self, told: dict):
-        "For `RunOptions.watch`: records the progress of the run, and ends it on request."
+        "For `run(watch=…)`: records the progress of the run, and ends it on request."
         self.told = told
         if self.halt and self.state == "running":
             self.state = "stopped"

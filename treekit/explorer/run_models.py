@@ -94,14 +94,13 @@ def models_again(
     profile: Profile | None = None,  # with changed settings; default: the run's
 ) -> dict:  # chat, router, navigator: for `treekit.experiments.run.run`; empty: the profile makes them
     "Models of a saved run, for its replay. `UsageError` for a parser or an embedder that is another now."
-    from treekit.config import RunOptions
     from treekit.experiments.planning import models_of
 
     kept, profile = opened.kept, profile or opened.kept.profile
     if kept.models is None:
         return {}
     _check_computing(kept, method, profile)
-    before, now = (models_of(RunOptions(), p, opened.store) for p in (kept.profile, profile))
+    before, now = (models_of(p, opened.store) for p in (kept.profile, profile))
     given = {}
     for role, name in dict(llm="chat", router="router", navigator="navigator").items():
         record, *made = kept.models[role], *(m if role == "llm" else getattr(m, role) for m in (before, now))

@@ -10,7 +10,7 @@ __all__ = ['EVIDENCE', 'paper_names', 'artefact_of', 'description_of', 'title_of
 from functools import cache
 from pathlib import Path
 
-from ..config import run_options
+from ..config import command
 from ..experiments.cassette_settings import ONLY_FOR_CALLS
 from ..papers.plugin import discover
 
@@ -103,7 +103,7 @@ def run_command_options() -> (
 ):  # profile, n, seed, data and settings by name; empty: defaults, or a notebook that was run manually
     "Options of the `treekit reproduce` command that runs this notebook, without those that only calls to a server need."
     # so that pages contain no host names, and a replay, which calls no server, gives the same page
-    return {k: v for k, v in run_options().command.items() if k not in ONLY_FOR_CALLS}
+    return {k: v for k, v in command().settings.items() if k not in ONLY_FOR_CALLS}
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def changed_settings() -> str:  # empty if none is changed

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
 from ..core.prompts import CallFailed, Completion, PerLoop, Request, canonical_endpoint, count_tokens
-from ..utils.process_identity import end_with_owner
 from ..store.errors import StoreFailed
 from .prices import Price, BudgetGuard, load_prices, price_of
 from ..store.run_store import Store, canonical_request, sample_keys
@@ -195,7 +194,6 @@ class CachedClient:
             canonical_endpoint(chat.endpoint),
             getattr(chat, "defaults", {}),
         )
-        end_with_owner()  # no process of a killed command continues to pay
         if getattr(chat, "instant", False):
             if store.connection.deferred is None:
                 store.connection.deferred = True

@@ -14,7 +14,7 @@ from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, request_defaults, run_options
+from ..config import UsageError, replay, request_defaults
 from ..core.http import ATTEMPT, certificates, explained_proxy, hide_key, is_loopback
 from ..core.http import limit_body, note_sending, proxy_variable
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
@@ -510,7 +510,7 @@ class ServerConnection:
         concurrency: int = 16,  # connections
         timeout: float = 60.0,  # seconds for a request
     ):
-        if run_options().cassette:
+        if replay():
             raise UsageError("a replay asks no server: only the cassette's replies answer")
         import httpx2, openai
 

@@ -10,14 +10,24 @@ import os, re, subprocess, sys, tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import RunOptions, child_environment, package_dir, run_options, variable
+from ..config import child_environment, package_dir, variable
 from ..experiments.cassettes import about_cassette
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from .archive import CASSETTE, README, read_archive
 
 # %% ../../nbs/23_reports/05_verification.ipynb #a1c0a2f0
-_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "JAVA_HOME", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONSAFEPATH")
+_KEPT = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "SYSTEMROOT",
+    "JAVA_HOME",
+    "LD_LIBRARY_PATH",
+    "OMP_NUM_THREADS",
+    "PYTHONSAFEPATH",
+    "TREEKIT_PARSER_DIR",
+)
 
 
 def clean_environment(
@@ -33,15 +43,12 @@ def clean_environment(
         kit,
         *(p for p in variable("PYTHONPATH").split(os.pathsep) if str(Path(p).absolute()) in found),
     ]
-    options = RunOptions(
-        home=home / "kit", parser_dir=run_options().parser_dir, sealed=True
-    )  # no other options of this process
     return (
         {k: v for k, v in child_environment().items() if k in _KEPT}
         | NO_HUB
-        | options.for_child(home)
         | dict(
             HOME=str(home),
+            TREEKIT_HOME=str(home / "kit"),
             XDG_CACHE_HOME=str(home / "cache"),
             HF_HOME=str(home / "hf"),
             MPLCONFIGDIR=str(home / "mpl"),

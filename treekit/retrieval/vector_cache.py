@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from ..config import UsageError, run_options, work_dir
+from ..config import UsageError, replay, work_dir
 from ..utils.array_cache import half_precision
 from ..utils.instruction_set import REFERENCE
 from ..utils.sqlite_cache import cache_database, shipped_rows
@@ -103,19 +103,19 @@ _NOTED = "vectors (key BLOB PRIMARY KEY, bits INTEGER, vector BLOB, made_with TE
 
 
 def _noted():
-    return cache_database(run_options().vectors, _NOTED, "vectors")
+    return cache_database(replay().database("vectors"), _NOTED, "vectors")
 
 
 def _recalled(identity, texts, bits):
     "Text -> bytes of its vector, for texts in the cassette."
-    if not run_options().vectors:
+    if not replay().database("vectors"):
         return {}
     with _noted() as db:
         return _found(db, {t: vector_key(identity, t, bits=bits) for t in texts})
 
 
 def _note(identity, vectors, made_with, bits):
-    if not vectors or not run_options().vectors:
+    if not vectors or not replay().database("vectors"):
         return
     rows = [(vector_key(identity, t, bits=bits), bits, row, made_with) for t, row in vectors.items()]
     with _noted() as db:
@@ -131,7 +131,7 @@ def recorded_vectors(
     "Vectors that are not cached by text: computed, and recorded in or read from a cassette."
     import numpy as np
 
-    if not run_options().vectors or not 0 < len(texts) <= PACKED_PASSAGES:
+    if not replay().database("vectors") or not 0 < len(texts) <= PACKED_PASSAGES:
         return compute(texts)
     known = _recalled(identity, texts, 32)
     if any(t not in known for t in texts):
@@ -147,7 +147,7 @@ _LABEL = re.compile(r"[\w.=-]{0,200}")
 
 
 def pack_vectors(
-    path: Path,  # the file of `RunOptions.vectors`
+    path: Path,  # the database of `Replay`
 ) -> dict[str, bytes]:  # in the format of `unpack_vectors`
     "The recorded vectors as a file of a cassette; empty if all come with the kit."
     if not path.exists():
@@ -183,7 +183,7 @@ def unpack_vectors(
     content: bytes,  # of the cassette's file
     path: Path,  # of the database: an existing one has the same rows and stays
 ) -> Path:
-    "Unpack a cassette's vectors into a database for `RunOptions.vectors`. Raises a `UsageError` for an invalid line."
+    "Unpack a cassette's vectors into a database for a `Replay`. Raises a `UsageError` for an invalid line."
     try:
         rows = [_row(line) for line in content.decode("ascii").splitlines()]
     except (ValueError, TypeError, LookupError, RecursionError, binascii.Error):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..config import UsageError, run_options
+from ..config import UsageError, replay
 from ..utils.process_identity import is_dead, remove_stale
 from ..utils.atomic_write import write_whole
 
@@ -161,8 +161,7 @@ def note_source(
     source: str | Path,  # world, real, hub, a folder
 ):
     "Record that a source was read, while a cassette is packed. Bundled sources are not recorded."
-    folder = run_options().record
-    if not folder or re.fullmatch(r"synthetic(:.*)?|real", str(source)):
+    if not replay().packs or re.fullmatch(r"synthetic(:.*)?|real", str(source)):
         return
-    with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f:
+    with open(Path(replay().folder, "sources.jsonl"), "a", encoding="utf-8") as f:
         f.write(json.dumps([kind, name, str(source)]) + "\n")

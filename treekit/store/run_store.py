@@ -10,7 +10,7 @@ import hashlib, json, os, shutil, sqlite3, sys, threading, time, uuid, weakref, 
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from ..config import UsageError, choose, run_options
+from ..config import UsageError, choose, command
 from ..core.prompts import Completion, Request, canonical_endpoint
 from .cassette_archive import plain_store, remove_stale_parts
 from treekit.store.errors import (
@@ -257,6 +257,7 @@ class Store:
         self.run = uuid.uuid4().hex[:12]  # of this process on this store, in the call log
         self.recent = {}  # key -> completion, of free calls: the deferred ones, and those that were read last
         self.unreadable = set()  # keys of stored completions that can't be decoded
+        self.replays = False  # whether it is a cassette: no model is asked
 
     def __enter__(self):
         return self
@@ -533,6 +534,7 @@ class Store:
     ) -> "Store":  # in memory
         "Open a cassette, to run methods again on its calls (with a `ReplayClient`)."
         store, path, skipped = cls(), Path(path), []
+        store.replays = True
         try:
             with (
                 plain_store(path) as plain,
@@ -590,7 +592,7 @@ def run_lock(
     try:
         lock.acquire(timeout=1)
     except Timeout:
-        if not run_options().owner:
+        if not command().folder:
             notify(
                 f"waiting for another run that uses {Path(path).name!r}: let it end, or end it, or set TREEKIT_STORE to another file"
             )

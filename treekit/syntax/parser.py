@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
-from ..config import UsageError, choose, kit_path, nearest, run_options, work_dir
+from ..config import UsageError, choose, kit_path, nearest, replay, variable, work_dir
 from ..utils.sqlite_cache import cache_database, shipped_rows
 from ..utils.model_files import trained_folder
 from ..utils.notices import notify_of_long_work
@@ -259,7 +259,7 @@ class ParseCache:
         self,
         path: Path | str | None = None,  # default: `parses/parses.sqlite` in the kit's work folder
     ):
-        noted, usual = run_options().parses, work_dir("parses") / "parses.sqlite"
+        noted, usual = replay().database("parses"), work_dir("parses") / "parses.sqlite"
         self.path = Path(path or noted or usual)
         self.others = (
             ParseCache(usual) if noted and not path else None
@@ -424,13 +424,13 @@ class StanzaParser:
         self,
         folder: Path
         | str
-        | None = None,  # models in the layout of `FILES`; default: `RunOptions.parser_dir`, else `data/parser`
+        | None = None,  # models in the layout of `FILES`; default: $TREEKIT_PARSER_DIR, else `data/parser`
         package: str | None = None,  # instead of a folder: a Stanza package, downloaded on first use
         cache: ParseCache | None = None,  # default: the kit's own
         batch: int = 64,  # texts per batch
     ):
         self.package, self.batch, self.cache = package, batch, cache or ParseCache()
-        self.folder = None if package else Path(folder or run_options().parser_dir or kit_path("data", "parser"))
+        self.folder = None if package else Path(folder or variable("TREEKIT_PARSER_DIR") or kit_path("data", "parser"))
         if self.folder and not self.folder.is_dir():
             raise UsageError(f"no folder {str(self.folder.name)!r} with parser models")
 
@@ -451,7 +451,7 @@ class StanzaParser:
             usual = (
                 "" if self.package.startswith("default") else "+default"
             )  # package of the constituency trees and entities
-            return run_options().parses_by or f"stanza-{version('stanza')}:{self.package}{usual}"  # a cassette's
+            return replay().parser or f"stanza-{version('stanza')}:{self.package}{usual}"  # a cassette's
         return _fingerprint(str(self.folder), _stamp(self.folder))
 
     def parse(

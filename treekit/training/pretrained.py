@@ -11,7 +11,7 @@ import base64, hashlib, json, lzma, struct
 from functools import lru_cache
 from pathlib import Path
 
-from ..config import UsageError, kit_path, run_options
+from ..config import UsageError, kit_path, variable
 from ..core.fingerprints import fingerprint
 from ..utils.atomic_write import write_whole
 
@@ -122,7 +122,7 @@ def opened(data: bytes, against: dict[str, bytes] | None = None) -> dict[str, by
 # %% ../../nbs/13_training/10_pretrained.ipynb #7f24f6e8
 def retrain() -> bool:
     "Whether bundled models are trained again (`nbs/train/models.ipynb`)."
-    return run_options().retrain
+    return bool(variable("TREEKIT_RETRAIN"))
 
 # %% ../../nbs/13_training/10_pretrained.ipynb #cd7be095
 def place(what: str) -> str:  # "routers" -> "routers", or "routers-retrained"

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from ..config import run_options
+from ..config import command
 
 # %% ../../nbs/02_utils/02_notices.ipynb #cbca6fd7
 _FILE = "notices.txt"
@@ -20,7 +20,7 @@ def notify(
     line: str,
 ):
     "Print a notice on standard error, and pass it to the command that started this process."
-    if folder := run_options().command_dir:
+    if folder := command().folder:
         with suppress(OSError), open(Path(folder, _FILE), "a", encoding="utf-8") as f:
             f.write(line + "\n")
     print(line, file=sys.stderr, flush=True)
@@ -35,7 +35,7 @@ def notify_of_long_work(
     by: str = "",  # "with a model"
 ):
     "Name work on many texts to the command that started this process, since the progress bars of this process aren't seen there."
-    if texts > _MANY and run_options().command_dir:
+    if texts > _MANY and command().folder:
         notify(f"{what} {texts:,} texts {by}".rstrip())
 
 # %% ../../nbs/02_utils/02_notices.ipynb #8bad3fd5
