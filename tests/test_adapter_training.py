@@ -1,6 +1,6 @@
 "Low-rank adapters: what a batch learns, a training that goes on where it stopped, and what the bundled reader was not trained on."
 
-import csv, hashlib, json, re
+import csv, json
 from pathlib import Path
 
 import pytest
@@ -8,7 +8,16 @@ import pytest
 from treekit.config import kit_path
 from treekit.experiments.resources import load
 from treekit.llm.local_client import load_local, model_source
-from treekit.training.adapters import Recipe, collated, encoded, train_adapter
+from treekit.training.adapters import (
+    Recipe,
+    collated,
+    encoded,
+    reward_model,
+    train_adapter,
+    train_policy,
+    train_reward,
+)
+from treekit.training.questions import key_hash
 from treekit.training.models import save_model, tiny_model, tokenizer_of
 
 torch = pytest.importorskip("torch")
@@ -71,11 +80,41 @@ def test_an_adapter_is_merged_and_identifies_its_replies(folder, tmp_path):
     assert losses(train_adapter([GROUP] * 8, [GROUP], tmp_path, recipe)) == losses(log), "nothing is left to train"
 
 
+@pytest.mark.long
+def test_a_reward_model_predicts_scores_and_a_policy_follows_them(folder, tmp_path):
+    prompts, said = [messages for messages, _ in GROUP], ["France", "Italy"]
+    rated = [(p, reply, float(reply == "France")) for p in prompts for reply in said]
+    recipe = Recipe(base=str(folder), rate=0.005, batch=2, epochs=10, layers=1)
+    log = train_reward(rated, rated, tmp_path / "reward", recipe)
+    errors = [entry["eval_loss"] for entry in log if "eval_loss" in entry]
+    assert len(errors) == 2 and errors[-1] < 0.1
+    assert reward_model(tmp_path / "reward")(prompts * 2, said + said[::-1]) == pytest.approx([1, 0, 0, 1], abs=0.4)
+
+    def worth(text):
+        return text.strip()[:1].lower() > "n"
+
+    model, tokenizer = load_local(str(folder))
+    model.model.norm.weight.data *= 8  # else all tokens stay about equally likely
+    save_model(model, tokenizer, base := tmp_path / "base")
+    paid = torch.tensor([worth(tokenizer.decode([i], skip_special_tokens=True)) for i in range(len(tokenizer))])
+
+    def reward(asked, replies):
+        assert all(p in prompts for p in asked)
+        return [float(worth(reply)) for reply in replies]
+
+    def share(model):
+        "Probability of a first token that is paid."
+        row = tokenizer.apply_chat_template(prompts[0], add_generation_prompt=True, return_dict=False)
+        with torch.no_grad():
+            return float(model(input_ids=torch.tensor([row])).logits[0, -1].softmax(-1)[paid].sum())
+
+    recipe, before = Recipe(base=str(base), rate=0.003, batch=16, epochs=4, layers=1), share(model)
+    log = train_policy(prompts * 2, reward, tmp_path / "policy", recipe, longest=1)
+    assert len([entry for entry in log if "reward" in entry]) == 8
+    assert share(load_local(str(tmp_path / "policy"))[0]) > 2 * before
+
+
 ADAPTERS = sorted(p.parent for p in kit_path("data", "models", "smollm2").glob("*/questions.csv"))
-
-
-def key(text):
-    return hashlib.sha256(" ".join(re.findall(r"\w+", text.lower())).encode()).hexdigest()[:16]
 
 
 def trained():
@@ -88,7 +127,12 @@ def shared(evaluated, seen):
     "Evaluated questions that were trained on, or whose supporting paragraph was."
 
     def keys(q):
-        return {q.id, key(q.question), *q.supporting, *(key(p.text) for p in q.paragraphs if p.id in q.supporting)}
+        return {
+            q.id,
+            key_hash(q.question),
+            *q.supporting,
+            *(key_hash(p.text) for p in q.paragraphs if p.id in q.supporting),
+        }
 
     return [q.id for q in evaluated if seen & keys(q)]
 
@@ -98,7 +142,7 @@ def test_no_evaluated_question_and_none_of_its_paragraphs_was_trained_on(name):
     evaluated, seen = load(name, "real"), trained()
     assert len(evaluated) > 80 and shared(evaluated, seen) == []
     leaked = evaluated[0]
-    for known in (leaked.id, key(leaked.question), *leaked.supporting):
+    for known in (leaked.id, key_hash(leaked.question), *leaked.supporting):
         assert shared([leaked], seen | {known}) == [leaked.id]
 
 
@@ -126,6 +170,7 @@ def test_no_article_of_an_evaluated_question_was_trained_on():
 def test_an_adapter_is_small_and_names_its_base(folder):
     assert (folder / "adapter_model.safetensors").stat().st_size < 10_000_000
     about = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    assert about["base_model_name_or_path"] == "smollm2"
+    bases = {"smollm2", *(f"smollm2-{a.name}" for a in ADAPTERS if a != folder)}
+    assert about["base_model_name_or_path"] in bases
     path, content = model_source(f"smollm2-{folder.name}")
     assert path == folder and content != model_source("smollm2")[1]

