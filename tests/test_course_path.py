@@ -1,6 +1,6 @@
 "The teacher's path: a sample course from init to export, due dates, manual grades, and the columns of grade books."
 
-import csv, io, json
+import csv, io, json, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -160,6 +160,11 @@ def test_the_sample_course_from_init_to_export(tmp_path):
     assert c.attempts(A, "student01")[0].name.startswith("20260104T220000Z")
     made = run("grade", A, "--sandbox", WALL, "--seconds", 1, at=folder)
     assert "2 graded" in made and any(f"sandbox: {name}" in made for name in SANDBOXES)
+    command = [sys.executable, "-m", "treekit", "course", "--course", str(folder), "mark", A, "--sheet"]
+    at_once = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(12)]
+    assert [p.wait() for p in at_once] == [0] * 12 and len(
+        rows_of(c.private("by_hand", f"{A}.csv").read_text())
+    ) == 3, "each text once"
     assert "2 to be read" in run("mark", A, "--sheet", at=folder) and TEXT in run("mark", A, "--texts", at=folder)
     fill_in(c, "2")
     assert "0 to be read" in run("mark", A, at=folder)
