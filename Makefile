@@ -22,9 +22,9 @@ dry-run: $(READY)
 
 rehearse: dry-run
 
-# the documentation with all results: open _docs/html/docs/index.html; a warning or an unknown link target is an error
+# the documentation with all results: open _docs/html/docs/index.html; a warning or an unknown link target is an error; -E: an index of all pages
 docs: $(READY)
-	$(BIN)/python -m sphinx -W --keep-going -q -j auto -c nbs/docs -d _docs/doctrees nbs _docs/html
+	$(BIN)/python -m sphinx -E -W --keep-going -q -j auto -c nbs/docs -d _docs/doctrees nbs _docs/html
 
 # a software bill of materials of the environment, sbom.json (CycloneDX); the tool has an environment of its own
 sbom: $(READY)

@@ -1,7 +1,8 @@
 """The documentation: every setting, command and method is in it, tutorials work as written, and built pages have no dead link, need no
 network, and are found by their terms."""
 
-import json, os, posixpath, re, shutil, subprocess, sys
+import fnmatch, json, os, posixpath, re, runpy, shutil, subprocess, sys
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -182,8 +183,18 @@ console.log(JSON.stringify(found));
 """
 TERMS = {
     "UCT": "docs/explanation/arise",
+    "risk": "docs/explanation/arise",
     "routing": "docs/explanation/rdr2",
+    "heading tree": "docs/explanation/rdr2",
+    "phrase": "docs/explanation/treerare",
+    "syntax tree": "docs/explanation/treerare",
+    "sub-question": "docs/explanation/toq",
+    "evaluator": "docs/explanation/toq",
     "budget": "docs/howto/budget",
+    "assignment": "docs/howto/teach",
+    "pipeline": "docs/howto/own_pipeline",
+    "errata": "docs/results/across",
+    "profile": "docs/reference/settings",
     "P-SCORE": "docs/reference/metrics",
     "cassette": "docs/explanation/storage",
     "verdict": "docs/explanation/verdicts_and_claims",
@@ -204,11 +215,26 @@ def test_the_search_puts_a_terms_own_page_first(built):
     )
     found = json.loads(done.stdout)
     assert {term: found[term][:1] for term in TERMS} == {term: [page] for term, page in TERMS.items()}
-    # a page of a paper's names the paper
-    titles = {
-        p: (built / p).read_text(encoding="utf-8") for p in ("17_papers/3_arise/01_mcts.html", "docs/results/rdr2.html")
+
+
+def test_one_page_is_indexed_for_a_term():
+    pages = {p.relative_to(ROOT / "nbs").with_suffix("").as_posix(): p.read_text(encoding="utf-8") for p in PROSE}
+    assert {t: [p for p, text in pages.items() if f"```{{index}} ! {t}\n" in text] for t in TERMS} == {
+        t: [page] for t, page in TERMS.items()
     }
-    assert (
-        "<title>ARISE: " in titles["17_papers/3_arise/01_mcts.html"]
-        and "<title>RDR²: results" in titles["docs/results/rdr2.html"]
-    )
+
+
+def test_titles_name_their_paper_and_differ():
+    "Of notebooks as the documentation shows them, and of its pages."
+    pytest.importorskip("merm", reason="treekit-rag[docs] isn't installed")
+    conf = runpy.run_path(str(DOCS / "conf.py"))
+    kept = re.compile("|".join(fnmatch.translate(p) for p in conf["include_patterns"]))
+    titles = {str(p): p.read_text(encoding="utf-8").partition("\n")[0][2:] for p in PROSE}
+    for path in sorted((ROOT / "nbs").rglob("*.ipynb")):
+        if kept.match(place := path.relative_to(ROOT / "nbs").as_posix()):
+            first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+            titles[place] = conf["titled"](first, place).partition("\n")[0][2:]
+    assert len(titles) > 120
+    papers = conf["PAPERS"].items()
+    assert [p for p, t in titles.items() for name, paper in papers if f"_{name}/" in p and paper not in t] == []
+    assert [t for t, n in Counter(titles.values()).items() if n > 1] == []

@@ -1,6 +1,6 @@
 """The tutorials as programs: commands of their `console` blocks are run in order, in an empty folder, and outputs are compared.
 
-    python tests/tutorials.py first_table first_ablation       run and compare
+    python tests/tutorials.py first_table first_study       run and compare
     python tests/tutorials.py --update first_table             write the real outputs into the page
 
 In an expected output `…` stands for any text of a line; alone in a line it stands for any lines. Seconds may differ. A comment

@@ -10,10 +10,22 @@ from merm import render_diagram
 
 from treekit import __version__
 from treekit.classroom.formats import marks, stripped
+from treekit.figures.titles import evidence_of, is_added
 
 NBS = Path(__file__).resolve().parents[1]
 PAPERS = dict(treerare="TreeRare", toq="Tree-of-Question", arise="ARISE", searchr="SEARCH-R", rdr2="RDR²")
 FIGURES = NBS.parent / "figures" / "offline"
+# what a notebook's title begins with: modules of one name are told apart
+TITLES = {
+    **{f"17_papers/{i}_{name}/": title for i, (name, title) in enumerate(PAPERS.items(), 1)},
+    **{f"reproduce/{name}/": title for name, title in PAPERS.items()},
+    "17_papers/6_comparison/": "Across the papers",
+    "17_papers/0": "Papers",
+    "10_scoring/": "Scoring",
+    "12_baselines/": "Baselines",
+    "explore/": "Exploration",
+    "train/": "Training",
+}
 
 project, author, copyright = "treekit", "The treekit authors", "The treekit authors, Apache-2.0"
 version = release = __version__
@@ -100,6 +112,18 @@ def linked(text, place, docs):
     return re.sub(r"(!?)\[((?:`[^`]*`|[^\[\]`])*)\]\(([^()\s]+)\)", link, text)
 
 
+def titled(source, place):
+    "First cell of a notebook; its title says of which paper or package it is."
+    line, mark, rest = source.partition("\n")
+    title = line.removeprefix("# ").replace("_", " ")
+    above = next((above for start, above in TITLES.items() if place.startswith(start)), "")
+    if place.endswith("/index.ipynb") and place[0].isdigit():
+        title = f"{above}: notebooks" if above in PAPERS.values() else f"Package {title}"
+    elif above and above not in title:
+        title = f"{above}: {title}"
+    return f"# {title}{mark}{rest}"
+
+
 def notebook(text, place, docs):
     "Notebook without nbdev's directives; of an assignment what students get; a title names its paper."
     book = json.loads(text)
@@ -118,25 +142,24 @@ def notebook(text, place, docs):
                 output.get("data", {}).pop("text/html", None)
         else:
             source = re.sub(r"```mermaid\n(.*?)```", drawn, linked(source, place, docs), flags=re.S)
-            paper = next(
-                (title for name, title in PAPERS.items() if f"_{name}/" in place or f"reproduce/{name}/" in place), ""
-            )
-            if first and paper and paper not in source.partition("\n")[0]:
-                source = source.replace("# ", f"# {paper}: ", 1)
-            cell["source"] = source if first else re.sub(r"\A# ", "## ", source)
+            source = titled(source, place) if first else re.sub(r"\A# ", "## ", source)
+            cell["source"] = source
             first = False
         cells.append(cell)
     return json.dumps(book | dict(cells=cells))
 
 
 def results(paper):
-    "Every table and figure of a paper."
+    "A paper's page, then its tables and figures; of a simulated model only what the paper has, too."
+    page = (FIGURES / paper / "README.md").read_text(encoding="utf-8").partition("\n")[2].partition("\n## Read on")[0]
+    yield re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"\1", page)
+    shown = {
+        p.stem
+        for p in (FIGURES / paper).glob("*")
+        if p.suffix in (".md", ".png") and p.stem not in ("README", "artefacts", "deviations")
+    }
     parts = sorted(
-        {
-            p.stem
-            for p in (FIGURES / paper).glob("*")
-            if p.suffix in (".md", ".png") and p.stem not in ("README", "deviations")
-        },
+        (p for p in shown if not (is_added(paper, p) and evidence_of(paper, p) == "model")),
         key=lambda stem: [int(w) if w.isdigit() else w for w in re.split(r"(\d+)", stem)],
     )
     for stem in parts:
