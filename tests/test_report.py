@@ -299,8 +299,19 @@ def test_the_results_stand_on_one_screen():
     assert len(links) > 15 and all((OFFLINE / (a or b)).exists() for a, b in links)
 
 
-def test_a_papers_page_has_one_row_an_artefact_with_its_evidence():
-    pages = {p.parent.name: p.read_text(encoding="utf-8") for p in OFFLINE.glob("*/README.md")}
+def test_a_papers_page_is_short_and_follows_the_template():
+    for paper in ("treerare", "toq", "arise", "searchr", "rdr2"):
+        page = (OFFLINE / paper / "README.md").read_text(encoding="utf-8")
+        heads = ["Printed and measured", "Ablations", "Cost", "Where it fails", "Deviations", "Read on"]
+        assert re.findall(r"^## (.*)$", page, re.M) == heads, paper
+        assert len(re.sub(r"\]\([^)]*\)", "]", page).split()) <= 800, paper
+        assert "simulated" not in page.partition("## ")[2], paper
+        links = re.findall(r"\]\(([^):#]+)\)", page)
+        assert links and all((OFFLINE / paper / link).exists() for link in links), paper
+
+
+def test_a_page_of_artefacts_has_one_row_each_with_its_evidence():
+    pages = {p.parent.name: p.read_text(encoding="utf-8") for p in OFFLINE.glob("*/artefacts.md")}
     rows = {
         (paper, line.split(" | ")[1].replace("\\", "")): line
         for paper, page in pages.items()

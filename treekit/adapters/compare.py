@@ -13,7 +13,7 @@ from ..config import Profile, UsageError
 from ..core.types import Question
 from ..experiments.correct_answers import cost_per_answer, metric_name, quality_metric
 from ..experiments.costs import billed_as
-from ..experiments.pareto import question_scores, spendings
+from ..experiments.spending import question_scores, spendings
 from ..experiments.results import Results, mean_of_means
 from ..experiments.tables import PRINTED
 from ..figures.tables import span_of

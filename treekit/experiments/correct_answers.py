@@ -7,7 +7,7 @@ __all__ = ['QUALITY', 'items_named', 'quality_metric', 'metric_name', 'cost_per_
 
 # %% ../../nbs/14_experiments/20_correct_answers.ipynb #5358e978
 from .costs import dollars
-from .pareto import Spending, resampled_totals, total
+from .spending import Spending, resampled_totals, total
 from ..llm.prices import Price
 from ..scoring.long import str_em
 

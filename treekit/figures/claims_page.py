@@ -266,8 +266,8 @@ def summary_of(
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02
 LEGEND_OF_CLAIMS = (
-    "Comparison: the two rows and their column; of several baselines the one that the paper prints as the closest. Published: left minus "
-    "right in the table's unit, the mean over the paper's models. Reproduced: the same in the run, with its interval; the amount that the "
+    "Comparison: the two rows and their column; of several baselines the one that the paper prints as the closest. Printed: left minus "
+    "right in the table's unit, the mean over the paper's models. Measured: the same in the run, with its interval; the amount that the "
     "paper states, with its 95 % interval. Intervals: 95 %; 90 % for claims with a margin, which are one-sided tests. They are over "
     "questions of one corpus and one seed. Direction: supported, the difference is significant; contradicted, significant the other way; "
     "inconclusive, neither; identical, no question tells the rows apart; substitute row, a tiny, untrained, prompted or proxy model "
@@ -290,7 +290,9 @@ def save_claims(
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    shown = pd.DataFrame([claim_line(v) for v in verdicts])
+    shown = pd.DataFrame([claim_line(v) for v in verdicts]).rename(
+        columns=dict(published="printed", reproduced="measured")
+    )
     note = f"{summary_of(verdicts)} {LEGEND_OF_CLAIMS}"
     for ending, text in ((".md", to_markdown(shown, title, note)), (".html", to_html(shown, title, note))):
         write_whole(folder / f"claims{ending}", text)

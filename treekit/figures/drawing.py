@@ -33,15 +33,9 @@ def text_width(
     return _measured(text, size, bold, tuple(fonts()))
 
 # %% ../../nbs/16_figures/10_drawing.ipynb #3eeaa592
-def break_lines(
-    text: str,
-    width: float,  # points
-    size: float,  # points
-    lines: int = 3,  # maximum number of lines; longer texts end with an ellipsis
-    bold: bool = False,
-) -> list[str]:
-    "Break a text into lines of at most `width`. Long words are broken."
-    words, out = printable(text).split(), [""]
+def _filled(words, width, size, bold):
+    "Lines of at most `width`. Long words are broken."
+    words, out = [*words], [""]
     while words:
         word = words.pop(0)
         longer = f"{out[-1]} {word}".strip()
@@ -56,12 +50,30 @@ def break_lines(
             if word[n:]:
                 words.insert(0, word[n:])
                 out.append("")
-        if len(out) > lines:
-            cut = out[lines - 1]
-            while cut and text_width(cut + " …", size, bold) > width:
-                cut = cut.rpartition(" ")[0] or cut[:-1]
-            return out[: lines - 1] + [cut + " …"]
     return out
+
+
+def break_lines(
+    text: str,
+    width: float,  # points
+    size: float,  # points
+    lines: int = 3,  # maximum number of lines; of a longer text, words are left out
+    bold: bool = False,
+    middle: bool = False,  # whether they are left out in the middle, so that the end is read; default: at the end
+) -> list[str]:
+    "Break a text into lines of at most `width`. Long words are broken."
+    words = printable(text).split()
+    out = _filled(words, width, size, bold)
+    if len(out) <= lines:
+        return out
+    for n in range(len(words) - 1, 3, -1) if middle else ():
+        some = _filled([*words[: n // 2], "…", *words[n // 2 - n :]], width, size, bold)
+        if len(some) <= lines:
+            return some
+    cut = out[lines - 1]
+    while cut and text_width(cut + " …", size, bold) > width:
+        cut = cut.rpartition(" ")[0] or cut[:-1]
+    return out[: lines - 1] + [cut + " …"]
 
 # %% ../../nbs/16_figures/10_drawing.ipynb #0ef0efb8
 SIZE = 6.8  # font size in points, for the column of a journal
@@ -110,7 +122,8 @@ class Block:
         self.width, self.pad, self.fill, self.edge, self.rows = width, pad, fill, edge, []
         for text, bold, mark, most in parts:
             hang = text_width(mark + " ", SIZE) if mark else 0
-            for i, line in enumerate(break_lines(text, width - 2 * pad - hang, SIZE, most, bold)):
+            middle = bold or mark in ("→", "⊕")  # a question's or a result's end says what it is about
+            for i, line in enumerate(break_lines(text, width - 2 * pad - hang, SIZE, most, bold, middle)):
                 self.rows.append((line, bold, hang, mark if i == 0 else ""))
         if snug:
             longest = max(hang + text_width(line, SIZE, bold) for line, bold, hang, _ in self.rows)

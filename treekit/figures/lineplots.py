@@ -88,4 +88,4 @@ def line_panels(
         ax.grid(axis="x", visible=False)
         ax.grid(axis="y", visible=True)
     legend_below(fig, width)
-    return describe(fig, "", *([INTERVALS] if any(len(s.low) for some in panels.values() for s in some) else []))
+    return describe(fig, *([INTERVALS] if any(len(s.low) for some in panels.values() for s in some) else []))

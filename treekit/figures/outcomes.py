@@ -56,7 +56,7 @@ def draw_rates(
     axes[0][0].set_yticks(range(len(names)), names)
     axes[0][0].set_ylim(len(names) - 0.5, -0.5)
     legend_below(fig, width)
-    return describe(fig, "", INTERVALS)
+    return describe(fig, INTERVALS)
 
 # %% ../../nbs/16_figures/15_outcomes.ipynb #78ab16d2
 def draw_shares(
@@ -89,7 +89,7 @@ def draw_shares(
         ax.tick_params(labelbottom=True)
     axes[0][0].set_yticks(range(len(names)), names)
     axes[0][0].set_ylim(len(names) - 0.5, -0.5)
-    return describe(fig, "", INTERVALS)
+    return describe(fig, INTERVALS)
 
 # %% ../../nbs/16_figures/15_outcomes.ipynb #88206ef9
 def _column(e, width, lines):

@@ -13,9 +13,8 @@ from pathlib import Path
 from ..config import UsageError, choose
 from ..experiments.results import replied
 from ..utils.sanitize import NOT_XML, printable
-from .cells import CellScores, name_and_run
+from .cells import name_and_run
 from .legibility import text_faults
-from .significance import leads
 from treekit.figures.style import (
     INTERVALS,
     LINES,
@@ -130,9 +129,9 @@ def ran_line(
     )
 
 # %% ../../nbs/16_figures/09_plots.ipynb #02fc2dc3
-def describe(fig, finding="", *notes):
-    "Note a figure's finding, for its title, and further notes for its summary line."
-    fig.finding, fig.notes = finding, [*getattr(fig, "notes", []), *notes]
+def describe(fig, *notes):
+    "Add notes to a figure's summary line."
+    fig.notes = [*getattr(fig, "notes", []), *notes]
     return fig
 
 
@@ -188,7 +187,7 @@ def save_figure(
     drawn,  # matplotlib figure; or a function of the width in inches that draws it, which is checked at two widths
     folder: Path | str,  # figures/<profile>/<paper>; created if necessary
     name: str,  # file name without extension
-    title: str | None = None,  # default: finding of the figure, or else the title of the artefact
+    title: str | None = None,  # default: the title of the artefact
     ran: str | None = None,  # line below the title; default: from the table with the same name
     width: float = PAGE,  # inches; of a figure that is drawn here
 ) -> list[Path]:  # PNG and SVG
@@ -203,8 +202,8 @@ def save_figure(
     widths = [width, *({PAGE, COLUMN} - {width})] if callable(drawn) else [drawn.get_size_inches()[0]]
     with figure_of(folder.name):
         figures = [drawn(width=w) for w in widths] if callable(drawn) else [drawn]
-    fig, finding = figures[0], getattr(figures[0], "finding", "")
-    title = printable(title_of(folder.name, name, finding) if title is None else title)
+    fig = figures[0]
+    title = printable(title_of(folder.name, name) if title is None else title)
     ran = printable(", ".join(filter(None, [ran, *getattr(fig, "notes", []), changed_settings()])))
     heads = [_add_head(f, title, ran) for f in figures]
     texts, box = heads[0]
@@ -268,7 +267,6 @@ def dot_plot(
         return (not group or r["group"] == group) and (not metric or r["metric"] == metric)
 
     records = [r for r in df.to_dict("records") if wanted(r) and r["method"] != "Rel. Impr."]
-    finding = leads(records, df.attrs.get("scores") or CellScores(), role_of, shown_name)
     plan = _DotPlan(records, width, across)
     fig, axes = plt.subplots(plan.down, plan.across, figsize=(width, plan.height), sharey=True, squeeze=False)
     for ax in axes.flat[len(plan.panels) :]:
@@ -282,7 +280,7 @@ def dot_plot(
     fig.legend(
         handles=handles, loc="outside lower center", ncols=_legend_columns([h.get_label() for h in handles], width)
     )
-    return describe(fig, finding, *plan.notes)
+    return describe(fig, *plan.notes)
 
 # %% ../../nbs/16_figures/09_plots.ipynb #203d860d
 _LANE, _GAP, _LINE = 0.052, 0.045, 0.122  # inches: line of one model within a row, space between rows, line of a label

@@ -107,25 +107,28 @@ def shown_name(
     return f"{name} [{ran}]" if ran else name
 
 # %% ../../nbs/16_figures/03_style.ipynb #8e4a59aa
-def _lighter(colour, share):
-    "Colour mixed with white."
+def _shade(colour, share):
+    "Colour mixed with white, or for a negative share with black."
     parts = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
-    return "#" + "".join(f"{round(p + (255 - p) * share):02X}" for p in parts)
+    return "#" + "".join(f"{round(p + ((255 if share > 0 else 0) - p) * abs(share)):02X}" for p in parts)
 
 
+_SHADES = (0, 0.4, -0.45, -0.75, 0.2, 0.55, -0.25, -0.9)  # of the first, second, ... method of a role
 _MORE = ("", "---", "|||", "**", "...")  # hatches of further methods of a role
 
 
 def method_styles(
     methods: list[str],  # in the order of the figure
 ) -> dict[str, dict]:  # method -> color, hatch, linestyle
-    "Styles of the bars and lines of one figure's methods. Methods of one role have lighter shades of its colour, and more hatches."
+    "Styles of the bars and lines of one figure's methods. Methods of one role have shades of its colour, and more hatches."
     found, seen = {}, {}
     for m in methods:
         colour, hatch, _ = ROLES[role := role_of(m)]
         k = seen[role] = seen.get(role, -1) + 1
         found[m] = dict(
-            color=_lighter(colour, 1 - 0.6**k), hatch=hatch + _MORE[k % len(_MORE)], linestyle=LINES[k % len(LINES)]
+            color=_shade(colour, _SHADES[k % len(_SHADES)]),
+            hatch=hatch + _MORE[k % len(_MORE)],
+            linestyle=LINES[k % len(LINES)],
         )
     return found
 

@@ -47,15 +47,14 @@ def description_of(
 def title_of(
     paper: str,  # name of its folder
     name: str,  # file name without extension
-    finding: str = "",  # shown in place of the description
 ) -> str:
-    "Title of an artefact: paper, number, and its finding or description."
+    "Title of an artefact: paper, number, and its description."
     found = artefact_of(paper, name) or name
     kind, number = found.rstrip("0123456789"), found[len(found.rstrip("0123456789")) :]
     called = (
         f"{paper_names().get(paper, paper)}, {kind.capitalize() if number else kind}{' ' + number if number else ''}"
     )
-    shows = finding or description_of(paper, name)
+    shows = description_of(paper, name)
     return f"{called}: {shows}" if shows else called
 
 # %% ../../nbs/16_figures/01_titles.ipynb #e71d3c05

@@ -125,10 +125,10 @@ def _claims(verdicts):
     return (
         _table(("claim", "statement", "comparison", "section", "artefact", "badge"), claims),
         _table(
-            ("claim", "printed effect", "reproduced effect", "direction", "size", "badge", "note"), map(result, tested)
+            ("claim", "printed effect", "measured effect", "direction", "size", "badge", "note"), map(result, tested)
         ),
         _table(
-            ("claim", "statement", "comparison", "section", "printed effect", "reproduced effect", "outcome", "why"),
+            ("claim", "statement", "comparison", "section", "printed effect", "measured effect", "outcome", "why"),
             [open_claim(v) for v in verdicts if v not in tested],
         ),
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..config import child_environment, package_dir, variable
 from ..experiments.cassettes import about_cassette
+from ..figures.index_page import ARTEFACTS
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from .archive import CASSETTE, README, read_archive
@@ -89,7 +90,7 @@ def replayed_tables(
     made = {
         f"tables/{p.parent.name}/{p.name}": p.read_bytes()
         for p in sorted((folder / "out").glob("*/*"))
-        if p.suffix in (".csv", ".md") and p.name != README
+        if p.suffix in (".csv", ".md") and p.name not in (README, ARTEFACTS)
     }
     failures = done.returncode == 1 and re.search(
         r"✗ \S+ .* questions failed; they count as 0", wrong

@@ -45,9 +45,9 @@ DRAWN_WHOLE = 24  # states; a larger tree is expanded along its best path only
 class _TreeLayout:
     "Layout of a search tree in columns: `height`, and `draw` at any height of a page. A large tree is expanded along its best path only."
 
-    def __init__(self, trace, after=None, most=3, width=PAGE * 72, lines=3, columns=0):
+    def __init__(self, trace, after=None, most=3, width=PAGE * 72, lines=3, columns=0, marked=None):
         self.trace, self.after = trace, after
-        self.chosen = [n.id for n in path_after(trace, after)]
+        self.chosen = [n.id for n in path_after(trace, after)] if marked is None else marked
         self.root = search_nodes(trace)[0]
         self._unfold(most, lambda node: True)
         if len(self.depth) > DRAWN_WHOLE:
@@ -74,8 +74,8 @@ class _TreeLayout:
             queue += self.children[node.id]
 
     def _rank(self, state):
-        "States on the best path first, then the most visited."
-        visits, _ = numbers_after(state.data, self.after)
+        "States that are marked first, then the most visited in the end, so that a tree has the same ones after each round."
+        visits, _ = numbers_after(state.data)
         return state.id not in self.chosen, -visits, state.id
 
     def _block(self, node):
@@ -238,13 +238,16 @@ def draw_pipeline(
     if not path_after(trace):
         raise UsageError("the search has made no step, so there is nothing to draw")
     columns = max(_TreeLayout(trace, round, most).depth.values()) + 1
+    visited = [n.id for n in search_nodes(trace) if any(change[0] == round for change in n.data["changes"])]
 
     def tree(after):
-        return _TreeLayout(trace, after, most, W, lines, columns)
+        return _TreeLayout(trace, after, most, W, lines, columns, visited)
 
     parts = [("Reasoning state generation: one step of the best path", _step_row(trace, documents or {}, W, lines))]
     if round > 1:
-        parts.append((f"Monte Carlo tree search: before round {round}", tree(round - 1)))
+        parts.append(
+            (f"Monte Carlo tree search before round {round}; grey: the states that it visits", tree(round - 1))
+        )
     parts.append((f"After round {round}: selected, expanded, simulated, and backed up", tree(round)))
     risk = "Risk assessment: how well each first result accounts for the question, and what it is worth in the end"
     parts.append((risk, _worth_row(trace, W, lines)))

@@ -18,7 +18,7 @@ from ...llm.local_client import SMOLLM2
 from ..arise.evaluation import scorer_for
 from .. import registry
 from ...experiments.correct_answers import QUALITY, metric_name
-from ...experiments.pareto import question_scores
+from ...experiments.spending import question_scores
 from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ...experiments.tables import PRINTED, sample_questions

@@ -8,6 +8,7 @@ __all__ = ['OWN_CASE', 'candidate_questions', 'choose_case', 'documents_of', 'ro
            'beside']
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4f3115e2
+import re
 from collections.abc import Iterable
 
 from ...config import Profile, UsageError
@@ -397,12 +398,17 @@ def _stages(trace, lines):
     "Boxes of one method: question, retrieval, routing if any, passages, answer."
     question, answer = trace.nodes[0], trace.answer
     hits = [entry(f"{h['title']} ({h['id']})", 2, "▪") for h in question.data.get("hits", [])]
-    passages = [entry(f"{p['title']}: {p['text']}", lines, "▪") for p in question.data["passages"]]
+    passages = [
+        entry(f"{p['title']}: {re.sub(r'=+[^=]+=+', ' ', p['text'])}", 2 * lines, "▪")
+        for p in question.data["passages"]
+    ]
 
     def said(document):
-        return "; ".join(router_reply(v) for v in router_views(trace, document))
+        steps, read = len(router_views(trace, document)), len(document.data["answers"])
+        told = f"{read} paragraph{'s' * (read != 1)} to read" if read else "refused"
+        return f"{steps} step{'s' * (steps != 1)}, {told}"
 
-    routes = [entry(f"{printable(d.text)}: {said(d)}", 2 * lines, "▪") for d in documents_of(trace)]
+    routes = [entry(f"{printable(d.text)}: {said(d)}", lines, "▪") for d in documents_of(trace)]
     return [
         [heading("Question"), entry(question.text, 6)],
         [heading("Retrieve"), *(hits or [entry("nothing was found", 1)])],
