@@ -469,18 +469,6 @@ def test_one_false_discovery_rate_over_the_distinct_contrasts_of_a_paper(tmp_pat
     )
 
 
-@pytest.mark.parametrize(
-    "file", [f"figures/offline/{p}/claims.csv" for p in ("treerare", "toq", "arise", "searchr", "rdr2")]
-)
-def test_a_difference_lies_in_its_interval(file):
-    "A mean of several comparisons isn't beside the interval of one of them."
-    for row in csv.DictReader((root() / file).open(encoding="utf-8", newline="")):
-        for name, start in dict(ours="", effect="", amount="amount_").items():
-            value, low, high = row.get(name), row.get(f"{start}low"), row.get(f"{start}high")
-            if value and low:
-                assert float(low) <= float(value) <= float(high), (row, name)
-
-
 def test_the_same_is_told_from_too_few_questions():
     rng = np.random.default_rng(2)
 

@@ -30,16 +30,6 @@ def comparisons():
         )
 
 
-def marked(name, value="reproduced"):
-    "The cells that the page of a committed table shows in bold: (method, metric)."
-    rows = [r | dict(model="a model") for r in dict(comparisons())[name]]  # cells of the simulated model have no marks
-    return {
-        (method, metric)
-        for (_, method, _, metric), mark in best_cells(rows, CellScores(), value).items()
-        if mark == "best"
-    }
-
-
 def row(method, metric, value, group="g", **more):
     return (
         dict(
@@ -75,10 +65,8 @@ def test_every_metric_of_a_table_has_a_direction():
 
 def test_where_less_is_better_the_smallest_is_bold():
     "The router that was never trained collapses always: that is the worst of its column."
-    assert {m for m, metric in marked("rdr2/table4") if metric == "COL-RATE"} & {"untrained"} == set()
     rows = [row("sound", "COL-RATE", 2.0), row("untrained", "COL-RATE", 100.0)]
     assert best_cells(rows, CellScores()) == {("g", "sound", "d", "COL-RATE"): "best"}
-    assert {m for m, metric in marked("treerare/figure3") if metric == "Retrieval Error rate"} == {"TreeRare"}
 
 
 @pytest.mark.parametrize("metric", ["Len", "FIT", "PE", "calls", "no such metric"])

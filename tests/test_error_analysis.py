@@ -21,7 +21,6 @@ def test_shares_add_up_and_rows_count_every_question(paper):
     assert tuple(rows[0]) == COLUMNS
     for r in rows:
         assert abs(float(r["right"]) + sum(float(r[k]) for k in KINDS) - 100) < 0.5, r
-        assert float(r["low"]) <= float(r["right"]) <= float(r["high"]), r
     for source in {r["questions"] for r in rows}:
         own = [r for r in rows if r["questions"] == source]
 

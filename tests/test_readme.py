@@ -1,4 +1,4 @@
-"The front page: short, a picture first, every local link alive, commands that exist."
+"The front page: short, every local link alive, commands that exist."
 
 import re, shlex
 from pathlib import Path
@@ -18,11 +18,6 @@ def prose():
 
 def test_it_is_short():
     assert 300 < len(prose().split()) <= 700
-
-
-def test_a_picture_stands_above_the_fold():
-    first = next(i for i, line in enumerate(TEXT.splitlines()) if "](figures/" in line)
-    assert first < 10
 
 
 def test_local_links_are_alive():
