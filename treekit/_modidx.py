@@ -9459,6 +9459,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                               'treekit/utils/process_identity.py'),
                                                 'treekit.utils.process_identity._start_time': ( '02_utils/process_identity.html#_start_time',
                                                                                                 'treekit/utils/process_identity.py'),
+                                                'treekit.utils.process_identity.end_with': ( '02_utils/process_identity.html#end_with',
+                                                                                             'treekit/utils/process_identity.py'),
                                                 'treekit.utils.process_identity.exit_with_parent': ( '02_utils/process_identity.html#exit_with_parent',
                                                                                                      'treekit/utils/process_identity.py'),
                                                 'treekit.utils.process_identity.is_dead': ( '02_utils/process_identity.html#is_dead',
