@@ -189,8 +189,8 @@ def test_from_a_request_to_report_and_verify(server, table, tmp_path, monkeypatc
         [completion] = asyncio.run(replied(url, model))
         assert completion.text and completion.tokens_in > 0 and completion.finish in ("stop", "length")
         settings = (f"endpoint={url}", f"model={model}", "max_tokens=32", "qa_judge=", "api_key_env=SERVER_KEY")
-        words = ["--profile", "local", "--n", "3", "--data", "synthetic"]
-        words += [word for setting in settings for word in ("--set", setting)]
+        words = ["--profile", "local"]
+        words += [word for setting in (*settings, "n=3", "data=synthetic") for word in ("--set", setting)]
         code, out, err = inside("reproduce", table, *words, "--out", tmp_path / "out", **home)
         assert code in (0, 1) and "Traceback" not in out + err, out + err
     with closing(sqlite3.connect(store_path(load_profile("local")))) as store:
