@@ -225,16 +225,14 @@ def test_one_page_is_indexed_for_a_term():
 
 
 def test_titles_name_their_paper_and_differ():
-    "Of notebooks as the documentation shows them, and of its pages."
     pytest.importorskip("merm", reason="treekit-rag[docs] isn't installed")
     conf, nbs = runpy.run_path(str(DOCS / "conf.py")), ROOT / "nbs"
     kept = re.compile("|".join(fnmatch.translate(p) for p in conf["include_patterns"]))
     books = {place: p for p in nbs.rglob("*.ipynb") if kept.match(place := p.relative_to(nbs).as_posix())}
-    first = {
-        place: "".join(json.loads(p.read_text(encoding="utf-8"))["cells"][0]["source"]) for place, p in books.items()
-    }
     titles = {str(p): p.read_text(encoding="utf-8").partition("\n")[0][2:] for p in PROSE}
-    titles |= {place: conf["titled"](text, place).partition("\n")[0][2:] for place, text in first.items()}
-    of_papers = [(p, t, paper) for p, t in titles.items() for name, paper in conf["PAPERS"].items() if f"_{name}/" in p]
-    assert len(of_papers) > 40 and [(p, t) for p, t, paper in of_papers if paper not in t] == []
+    for place, book in books.items():
+        first = "".join(json.loads(book.read_text(encoding="utf-8"))["cells"][0]["source"])
+        titles[place] = conf["titled"](first, place).partition("\n")[0][2:]
+    papers = [(p, t, paper) for p, t in titles.items() for name, paper in conf["PAPERS"].items() if f"_{name}/" in p]
+    assert len(papers) > 40 and [(p, t) for p, t, paper in papers if paper not in t] == []
     assert [t for t, n in Counter(titles.values()).items() if n > 1] == []

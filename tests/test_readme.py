@@ -26,12 +26,6 @@ def test_local_links_are_alive():
     assert len(local) > 20 and [name for name in local if not (ROOT / name).exists()] == []
 
 
-def test_each_paper_has_its_link():
-    from treekit.papers.plugin import papers
-
-    assert [p.name for p in papers() if p.cited("url") not in TEXT] == []
-
-
 def test_commands_and_their_options_exist():
     lines = re.findall(r"^treekit (.*?)(?:  +#.*)?$|`treekit ([^`]*)`", TEXT, re.M)
     for line in (a or b for a, b in lines):

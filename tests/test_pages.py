@@ -1,0 +1,127 @@
+"""The committed pages of results agree: counts, intervals, words of judgement, models, titles of pictures. Each check is a function of the
+pages that returns what is wrong, and finds a page that was changed."""
+
+import csv, io, re
+from pathlib import Path
+
+import pytest
+
+from treekit.figures.titles import paper_names, title_of
+from treekit.papers.plugin import papers
+
+OFFLINE, FRONT = Path(__file__).resolve().parents[1] / "figures" / "offline", "../../README.md"
+JUDGEMENT = re.compile(r"(?<!\*)\b(?:reproduced|confirmed|compatible|replicated)\b(?!\*|: \d)", re.I)
+ESTIMATES = "reproduced value quality mean tau difference effect own_adds ours amount right".split()
+MODELS = re.compile(r"simulated|smollm2|no model|tiny|generated questions: the|no raters|printed replies", re.I)
+FINDING = re.compile(r"\d+ %|\b(leads|trails|best|worth|falls|rises|significant\w*|outperforms|wins)\b")
+
+
+@pytest.fixture(scope="module")
+def pages():  # path below the folder of results -> text; of a picture, its title and the line below it
+    from PIL import Image
+
+    pictures = {p: Image.open(p).info for p in OFFLINE.glob("*/*.png")}
+    found = {p: f"{info.get('Title', '')}\n{info.get('Description', '')}" for p, info in pictures.items()}
+    texts = {p: p.read_text(encoding="utf-8") for p in OFFLINE.rglob("*") if p.suffix in (".md", ".csv")}
+    made = {p.relative_to(OFFLINE).as_posix(): text for p, text in (found | texts).items()}
+    return made | {FRONT: (OFFLINE / FRONT).read_text(encoding="utf-8")}
+
+
+def tables(pages, folder=""):
+    return {
+        n: [*csv.DictReader(io.StringIO(t))] for n, t in pages.items() if (n[: len(folder)], n[-4:]) == (folder, ".csv")
+    }
+
+
+def counts_disagree(pages):
+    # cells, choices and errata have one count on all pages, and it is that of the tables
+    errata = tables(pages, "across/errata.csv")["across/errata.csv"]
+    said = {"errata": f"[{len(errata)} printed" in pages["README.md"] and f"[all {len(errata)} in" in pages[FRONT]}
+    for p in papers():
+        page, label, own = pages[f"{p.name}/README.md"], paper_names()[p.name], tables(pages, f"{p.name}/")
+        [told] = re.findall(r"^- Cells of its tables: (.*)\.$", page, re.M)
+        # a cell that was not run counts if it is printed
+        n = sum(r["verdict"] != "not run" or r["published"] != "" for t in own.values() for r in t if "verdict" in r)
+        said |= {
+            (p.name, n): n == sum(int(x) for x in re.findall(r"(\d+) (?:run|printed)\b", told.replace(",", ""))),
+            (p.name, "cells"): f"| {told} |" in pages["README.md"],
+            (p.name, "choices"): f"[{len(own[f'{p.name}/deviations.csv'])} choices](" in page,
+            (p.name, "errata"): f"[{label} {sum(r['paper'] in (p.name, label) for r in errata)}](" in pages[FRONT],
+        }
+    return [what for what, right in said.items() if not right]
+
+
+def outside_their_interval(pages):
+    "An interval belongs to the nearest column before it that has an estimate; on a page to the number before it."
+    number, said = r"([-+]?[\d.]+)", []
+    for name, text in pages.items():
+        found = re.findall(rf"{number} \[{number}, {number}\]", text if name.endswith(".md") else "")
+        said += [(name, 0.51, *numbers) for numbers in found]  # the ends are rounded to points
+    for name, table in tables(pages).items():
+        columns = [*(table or [{}])[0]]
+        for low in (c for c in columns if c == "low" or c.endswith("_low")):
+            near = [c for c in columns[: columns.index(low)] if c in ESTIMATES][-1:]
+            said += [(name, 1e-3, r[c], r[low], r[low.replace("low", "high")]) for c in near for r in table]
+    there = [(name, off, *map(float, rest)) for name, off, *rest in said if all(re.fullmatch(number, x) for x in rest)]
+    return [(name, v, a, b) for name, off, v, a, b in there if not a - off <= v <= b + off]
+
+
+def judged_without_a_verdict(pages):
+    # *Confirmed* and the like are said of cells with that verdict, in a count, or in a legend
+    verdicts = {
+        name.split("/")[0]
+        for name, table in tables(pages).items()
+        for r in table
+        if r.get("verdict") in ("compatible", "confirmed")
+    }
+    prose = {
+        n: re.sub(r"^\|.*|\d+ (?:confirmed|compatible)", "", t, flags=re.M)
+        for n, t in pages.items()
+        if n.endswith(".md")
+    }
+    return [
+        (name, found[0])
+        for name, text in prose.items()
+        for found in [JUDGEMENT.search(text)]
+        if found and not name.endswith("/artefacts.md") and name.split("/")[0] not in verdicts
+    ]
+
+
+def without_a_model(pages):
+    # a page with measured cells names who answered, above its tables
+    measured = [
+        (name, r["model"])
+        for name, table in tables(pages).items()
+        for r in table
+        if r.get("model") and r.get("reproduced")
+    ]
+    heads = {name: pages.get(f"{name[:-4]}.md", "").partition("\n## ")[0] for name, _ in measured}
+    return [(name, m) for name, models in {*measured} for m in models.split(", ") if m not in heads[name]]
+
+
+def titles_that_state(pages):
+    "A picture's title begins with its paper; it or the line below names who answered; no finding of a simulated model is in it."
+    pictures = [(*name[:-4].split("/"), *text.split("\n")) for name, text in pages.items() if name.endswith(".png")]
+    return [
+        (paper, name, title)
+        for paper, name, title, ran in pictures
+        if not title.startswith(title_of(paper, name).partition(":")[0].split(", ")[0])
+        or not MODELS.search(f"{title} {ran}")
+        or ("simulated" in ran and FINDING.search(title))
+    ]
+
+
+CHANGES = {  # check -> a page, a text in it, and another in its place
+    counts_disagree: ("README.md", " run by a bundled", "0 run by a bundled"),
+    outside_their_interval: ("toq/README.md", "## Cost", "30.0 [40, 60]\n\n## Cost"),
+    judged_without_a_verdict: ("toq/README.md", "## Cost", "Table 2 is confirmed.\n\n## Cost"),
+    without_a_model: ("toq/table2.md", "simulated", "tested"),
+    titles_that_state: ("toq/table2.png", "Five ways to ask", "ToQ leads five ways to ask"),
+}
+
+
+@pytest.mark.parametrize("check", CHANGES)
+def test_the_pages_agree(check, pages):
+    assert check(pages) == []
+    page, text, other = CHANGES[check]
+    assert text in pages[page] and check(pages | {page: pages[page].replace(text, other)}) != []
