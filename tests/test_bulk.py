@@ -1,208 +1,115 @@
-"Bulk jobs: partitions that resume, bad rows, deaths of workers and of the driver; the same bytes under both engines."
+"Parsing and embedding a corpus in bulk: rows that fail, files that are cut off, results that runs find."
 
-import json, os, random, sys
-from collections import Counter
+import sys
 from importlib.util import find_spec
-from pathlib import Path
 
+import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from bulk_jobs import Squares, content, noted, source_file
-from treekit.bulk.output_dir import BulkFolder, locked_folder, journal, results
-from treekit.bulk.jobs import ChunkJob, JudgeJob
-from treekit.utils.model_files import MINILM
-from treekit.bulk.run import Partition, bulk, map_partitions
-from treekit.bulk.worker import LETHAL
-from treekit.config import UsageError
-from treekit.utils.instruction_set import PINNED_INSTRUCTIONS
+from treekit.config import UsageError, load_profile
+from treekit.core.types import Passage
+from treekit.corpora.passage_store import PassageStore, import_passages
+from treekit.retrieval import bulk as module
+from treekit.retrieval.bulk import bulk, compute, job_of, parts, results
+from treekit.retrieval.precomputed_vectors import PrecomputedVectors
+from treekit.syntax.entities import AnnotatedText, Annotations, Entity, SentenceTree, annotated_text
 
-NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
-ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit-rag[ray]'")
+PASSAGES = [Passage(f"p{n}", f"Heron {n}", f"Heron {n} flies.") for n in range(9)]
+TREE = SentenceTree((0, 6), (5, 7), (0, 1), ("NOUN", "NUM"))
 
 
-class Moody:
-    "An engine without processes whose workers die as a die falls, and of the row that says `poison`."
+class Annotator:
+    "Fails for a list with the fifth passage."
 
-    def __init__(self, seed, mood):
-        self.random, self.mood = random.Random(seed), mood
+    fingerprint = "two words"
 
-    def map(self, function, tasks):
-        for number, arguments in tasks:
-            if "poison" not in (left := function(*arguments)) and self.random.random() >= self.mood:
-                yield number, left
-
-
-def kept(rows, lethal):
-    return [raw for n, raw in rows if n not in lethal]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_every_row_once_whoever_dies(seed):
-    "Whatever worker dies when: each partition comes back once, with all its rows but the one that kills."
-    rows = [(i, "poison" if i in (5, 17) else i) for i in range(23)]
-    partitions = [Partition(i, rows[i : i + 4]) for i in range(0, len(rows), 4)]
-    made = list(map_partitions(Moody(seed, 0.1), kept, lambda p: (p.rows, p.lethal), partitions))
-    assert sorted(number for number, _ in made) == list(range(0, 23, 4))
-    there = sorted(x for _, found in made for x in found)
-    assert (
-        not {5, 17} & {*there} and len(there) == len({*there}) >= 20
-    )  # one that dies twice by chance, alone, is left out, too
-
-
-def test_bad_rows_are_rows(tmp_path):
-    "Three of them, each with its number and why; the others are done as if they had never been there."
-    done = bulk(Squares(), source_file(tmp_path / "n.jsonl", NUMBERS), out := tmp_path / "out")
-    assert {k: done.summary[k] for k in ("parts", "rows", "bad", "lines")} == dict(parts=6, rows=21, bad=3, lines=18)
-    assert [r["n"] for r in results(out)] == [*range(6), *range(20, 31), 7]
-    bad = {r["row"]: r["error"] for r in results(out, "bad")}
-    assert (
-        list(bad) == [7, 8, 20]
-        and "not JSON" in bad[7]
-        and bad[8] == "ValueError: thirteen"
-        and "whole number" in bad[20]
-    )
-
-
-@pytest.mark.parametrize("stop", range(0, 6))
-def test_interrupted_and_continued(tmp_path, monkeypatch, stop):
-    "Stopped after any partition, with one that is half there: the same bytes, and nothing made twice."
-    file = source_file(tmp_path / "n.jsonl", [n for n in NUMBERS if n != 13] + [8])
-    bulk(Squares(), file, whole := tmp_path / "whole")
-    write = BulkFolder.write
-
-    def writing(self, number, part):
-        if number >= stop:
-            (self.parts / f"{number:06}.jsonl").parent.mkdir(exist_ok=True)
-            (self.parts / f"{number:06}.jsonl").write_bytes(b'{"ha')
-            raise KeyboardInterrupt
-        return write(self, number, part)
-
-    monkeypatch.setattr(BulkFolder, "write", writing)
-    with pytest.raises(KeyboardInterrupt):
-        bulk(Squares(str(tmp_path / "notes")), file, out := tmp_path / "out")
-    monkeypatch.setattr(BulkFolder, "write", write)
-    done = bulk(Squares(str(tmp_path / "notes")), file, out)
-    assert (done.made, done.found) == (6 - stop, stop) and content(out) == content(whole)
-    times = Counter(noted(tmp_path / "notes"))
-    assert {n for n, k in times.items() if k > 1} <= {
-        r["n"] for r in map(json.loads, (out / f"parts/{stop:06}.jsonl").open())
-    }
-    assert Counter(e["part"] for e in journal(out) if e["event"] == "written") == dict.fromkeys(range(6), 1)
-
-
-def test_a_damaged_partition_is_made_again(tmp_path):
-    "A byte that a disk turned is found by its hash; a bad file that should not be there goes."
-    file = source_file(tmp_path / "n.jsonl", range(12))
-    bulk(Squares(), file, out := tmp_path / "out")
-    good = content(out)
-    (out / "parts/000001.jsonl").write_bytes(good["parts/000001.jsonl"][:-2] + b"x\n")
-    (out / "parts/000001.bad").write_text("{}\n")
-    (out / "parts/000002.json").write_text("{")
-    done = bulk(Squares(), file, out)
-    assert (done.made, done.found, done.damaged) == (2, 1, 2) and content(out) == good
-
-
-def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
-    "In one line, with what differs; nothing is written."
-    file = source_file(tmp_path / "n.jsonl", range(12))
-    bulk(Squares(), file, out := tmp_path / "out")
-    before = content(out)
-    (tmp_path / "else").mkdir()
-    (tmp_path / "else/mine.txt").write_text("mine")
-    (tmp_path / "taken").write_text("a file")
-    source_file(other := tmp_path / "other.jsonl", [*range(11), 99])
-    for how, said in [
-        (dict(rows=5), "rows = 4, and now it is 5"),
-        (dict(source=other), "'out' was begun with source."),
-        (dict(job=JudgeJob(model=MINILM)), "job = squares, and now it is judge"),
-        (dict(job=ChunkJob()), "chunk takes documents, and 'n.jsonl' has records"),
-        (dict(out=tmp_path / "else"), "'else' has other files in it"),
-        (dict(out=tmp_path / "taken"), "'taken' is a file"),
-        (dict(source=tmp_path / "none.jsonl"), "no file at"),
-        (dict(source=out), "only those of 'chunk' are passages"),
-        (dict(workers=2), "the plain loop is one process"),
-        (dict(engine="plain:4"), "only Ray has an address"),
-        (dict(engine="processes"), "replaced by 'ray'"),
-        (dict(engine="rays"), "did you mean 'ray'"),
-    ]:
-        with pytest.raises(UsageError, match=said):
-            bulk(**dict(job=Squares(), source=file, out=out, progress=False) | how)
-    with locked_folder(out), pytest.raises(UsageError, match="another run is writing into 'out'"):
-        bulk(Squares(), file, out)
-    assert content(out) == before
-    file.write_text(file.read_text() + '{"n": 5}\n')
-    with pytest.raises(UsageError, match="source.bytes = .*give another folder"):
-        bulk(Squares(), file, out)
-    monkeypatch.setattr("treekit.bulk.ray_engine.find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit-rag\[ray\]'"):
-        bulk(Squares(), other, tmp_path / "r", "ray")
-
-
-class ScriptedJudge:
-    batch = 8
-
-    def _read(self, pairs):
-        return ["1"] * len(pairs)
-
-
-def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
-    "And counts what it has done; the same command again makes nothing."
-    monkeypatch.setattr("treekit.bulk.worker.set_threads", lambda *_: None)  # it would outlast the test
-    monkeypatch.setattr("treekit.bulk.ray_engine.find_spec", lambda name: None)
-    pairs = tmp_path / "pairs.jsonl"
-    pairs.write_text('{"id": "a", "premise": "Herons fly low.", "claim": "Herons fly."}\n{"premise": 3}\n')
-    monkeypatch.setattr("treekit.bulk.jobs._judge", lambda kind, model: ScriptedJudge())
-    words = ["bulk", "judge", pairs, "--out", tmp_path / "out", "--set", f"model={MINILM}"]
-    code, said = treekit_(*words)
-    assert (
-        code == 0 and "2 rows, 1 results" in said and "1 partitions made" in said and "1 rows could not be used" in said
-    )
-    assert [r["verdict"] for r in results(tmp_path / "out")] == [True]
-    assert "0 partitions made, 1 were there" in treekit_(*words)[1]
-    for more, told in [
-        (["--engine", "ray"], "pip install 'treekit-rag[ray]'"),
-        (["--set", "judge=spam"], "span"),
-        (["--set", "words=9"], "no setting of JudgeJob named 'words'"),
-    ]:
-        code, said = treekit_(*words, *more)
-        assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said
-    assert "no job named 'judg'; did you mean 'judge'" in treekit_("bulk", "judg", pairs)[1]
-    assert "--out DIR" in treekit_("bulk", "judge", pairs)[1]
-    assert "needs a model" in treekit_("bulk", "judge", pairs, "--out", tmp_path / "no")[1]
-    assert treekit_("bulk", "import", tmp_path)[1] == f"treekit: {tmp_path.name!r} is not the folder of a bulk job\n"
+    def __call__(self, texts):
+        if any("Heron 4" in t for t in texts):
+            raise ValueError("four")
+        return [AnnotatedText((TREE,), (Entity(t[:7], "BIRD", 0, 7),)) for t in texts]
 
 
 @pytest.fixture
-def importable(monkeypatch):
-    "Workers find this folder's modules."
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    )
-    for name, value in PINNED_INSTRUCTIONS.items():
-        monkeypatch.setenv(name, value)
+def profile(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    import_passages(PASSAGES, tmp_path / "herons.passages", progress=False)
+    return load_profile("offline", corpus=str(tmp_path / "herons.passages"), retriever="dense")
 
 
-@ray
-@pytest.mark.long
-def test_the_same_bytes_and_a_row_that_kills(tmp_path, importable):
-    "As the plain loop's; a row that kills is found, counted, and costs nobody else's row."
-    file = source_file(tmp_path / "n.jsonl", NUMBERS)
-    bulk(Squares(), file, plain := tmp_path / "plain")
-    for workers in (1, 3):
-        bulk(Squares(), file, out := tmp_path / f"ray{workers}", "ray", workers)
-        assert content(out) == content(plain)
-    file = source_file(tmp_path / "k.jsonl", [1, 2, 3, 4, 5, 666, 7, 8, 9, 10])
-    done = bulk(Squares(), file, out := tmp_path / "killed", "ray", 2, rows=5)
-    assert (done.summary["rows"], done.summary["bad"]) == (10, 1) and [r["n"] for r in results(out)] == [
-        1,
-        2,
-        3,
-        4,
-        5,
-        7,
-        8,
-        9,
-        10,
+def written(table, file):
+    import pyarrow.parquet as pq
+
+    file.parent.mkdir(exist_ok=True)
+    pq.write_table(table, file)
+
+
+def test_a_row_that_fails_is_a_row_and_runs_find_the_others(profile, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "annotator_for", lambda parser, entities: Annotator())
+    out = tmp_path / "parses"
+    for first, last in ((0, 5), (5, 9)):
+        written(compute(dict(data=np.arange(first, last)), "parse", profile), out / f"{first}.parquet")
+    (out / "torn.parquet").write_bytes((out / "0.parquet").read_bytes()[:-9])
+    files, rows, failed = parts(out)
+    assert (len(files), sorted(rows), failed) == (2, list(range(9)), 1) and not (out / "torn.parquet").exists()
+    job_of("parse", profile).finish(files)
+
+    class Never:
+        fingerprint = Annotator.fingerprint
+
+        def __call__(self, texts):
+            raise AssertionError(texts)
+
+    store = PassageStore(profile.corpus)
+    found = Annotations(Never())([annotated_text(store[n]) for n in range(9)])
+    assert [a.entities[0].text if a.entities else a.note[:10] for a in found] == [
+        "not parsed" if n == 4 else f"Heron {n}" for n in range(9)
     ]
-    assert list(results(out, "bad")) == [dict(row=6, error=LETHAL, begins='{"n": 666}\n')]
+    assert found[0].sentences == (TREE,)
+
+
+@pytest.mark.parametrize("error", [UsageError("no model"), OSError("disk full"), MemoryError()])
+def test_what_is_no_rows_fault_ends_the_job(error):
+    def function(items):
+        raise error
+
+    with pytest.raises(type(error)):
+        results(function, [1, 2])
+
+
+def test_vectors_are_published_ones(profile, tmp_path, monkeypatch):
+    "In the order of their rows, whatever the files' names; with a row that failed, they are refused."
+    vectors = np.arange(18, dtype=np.float32).reshape(9, 2)
+    job, out = job_of("embed", profile), tmp_path / "vectors"
+    job.embedder = lambda texts: vectors[[int(t.split()[1]) for t in texts]]
+    for name, first, last in (("b", 0, 4), ("a", 4, 9)):
+        written(compute(dict(data=np.arange(first, last)), "embed", profile), out / f"{name}.parquet")
+    read = PrecomputedVectors(out)
+    assert np.array_equal(np.concatenate([read.of(0, PASSAGES[:6]), read.of(6, PASSAGES[6:])]), vectors)
+    job.embedder = lambda texts: vectors[[dict(x=1)[t] for t in texts]]
+    written(compute(dict(data=np.arange(4, 9)), "embed", profile), out / "a.parquet")
+    with pytest.raises(UsageError, match="a.parquet: 5 passages have no vector"):
+        PrecomputedVectors(out).of(0, PASSAGES)
+
+
+def test_what_is_missing_is_said_in_one_line(profile, tmp_path, treekit_, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    words = "corpus", "bulk", "embed", tmp_path / "out", "--set", f"corpus={profile.corpus}"
+    code, said = treekit_(*words, "--set", "retriever=dense")
+    assert (code, said) == (2, "treekit: ray isn't installed here: pip install 'treekit-rag[ray]'\n")
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit-rag[ray]'")
+@pytest.mark.long
+def test_a_run_with_ray_continues_and_refuses_others(profile, tmp_path, treekit_):
+    out = tmp_path / "out"
+    words = "corpus", "bulk", "embed", out, "--set", f"corpus={profile.corpus}", "--workers", 1
+    assert treekit_(*words, "--set", "retriever=dense")[1].endswith(f"9 of 9 passages are in {out}\n")
+    first, second, *others = parts(out)[0]
+    second.write_bytes(second.read_bytes()[:-9])
+    first.unlink()
+    times = [f.stat().st_mtime_ns for f in others]
+    assert bulk("embed", profile, out, 1) == (9, 0, 9) and [f.stat().st_mtime_ns for f in others] == times
+    made = job_of("embed", profile).embedder([p.contents for p in PASSAGES])
+    assert np.allclose(PrecomputedVectors(out).of(0, PASSAGES), made, atol=1e-5)
+    with pytest.raises(UsageError, match="job is 'embed', wanted 'parse'"):
+        bulk("parse", profile, out)

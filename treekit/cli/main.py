@@ -58,7 +58,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
         cassette="Pack a run's calls, and replay them",
         export="Write runs as open data",
     ),
-    "Data": dict(corpus="Passages, documents and search indexes", bulk="Parse, chunk and embed by the million"),
+    "Data": dict(corpus="Passages, documents, parses and search indexes"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
@@ -591,7 +591,6 @@ def doctor(paper, profile, sets, as_json):
     sys.exit(2 if any(r["works"] is False for r in rows) else 0)
 
 # %% ../../nbs/25_cli/12_main.ipynb #0ca3d844
-from .bulk import bulk_command
 from .corpus import corpus_command
 from .course import course_command
 from .handout import init_command, pack_command
@@ -608,7 +607,6 @@ own = (
     verify_command,
     course_command,
     init_command,
-    bulk_command,
     corpus_command,
     train_command,
     trust_command,

@@ -8,9 +8,8 @@ __all__ = ['build', 'TreeStore']
 # %% ../../nbs/06_corpora/13_tree_store.ipynb #1c6a032c
 import hashlib, itertools, json, os, re, sqlite3, threading, zlib
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -148,19 +147,6 @@ def _batches(pages, size=100, most=1 << 21):
         yield at, batch
 
 
-def _elsewhere(batches, options, mapped):
-    "Results by an external executor. A page that crashed its worker gives None."
-    places = deque()
-
-    def pages():
-        for at, batch in batches:
-            places.append(at)
-            yield batch
-
-    for made in mapped(partial(_batch, options=options), pages()):
-        yield places.popleft(), [Skipped("", "failed: its worker's process ended") if m is None else m for m in made]
-
-
 def _done(batches, workers, options):
     "Results of the batches in order, with at most four pending batches per worker."
     if workers == 1:
@@ -264,8 +250,6 @@ def build(
     path: str | Path,  # the store
     workers: int | None = None,  # processes; default: one per core for a file, none for an iterable
     progress: bool = True,
-    # executor in place of processes: (a function of a list, lists) -> its results, in order
-    mapped: Callable | None = None,
     **options,  # `tables` and `keep`, as for `from_wikitext`
 ) -> "TreeStore":
     """Build a store, or resume. Raises a `UsageError` for a file that is not a tree store, or is of another source.
@@ -283,8 +267,7 @@ def build(
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
             place = db.execute("SELECT value FROM about WHERE key = 'at'").fetchone()[0]
             bar = tqdm(desc="trees", unit=" pages", delay=2, disable=not progress, mininterval=1)
-            batches = _batches(_pages(source, place))
-            for at, results in _elsewhere(batches, options, mapped) if mapped else _done(batches, workers, options):
+            for at, results in _done(_batches(_pages(source, place)), workers, options):
                 _write(db, place, at, results)
                 place = at
                 bar.update(len(results))

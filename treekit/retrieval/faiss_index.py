@@ -311,7 +311,7 @@ class VectorSearch:
         kind: IndexKind = IndexKind(),
         folder: Path | None = None,  # for vectors and indexes; default: under .treekit/dense, by model and corpus
     ):
-        self.passages, self._encoder, self._questions_by = Passages.of(passages), encoder, questions_by
+        self.passages, self.encoder, self._questions_by = Passages.of(passages), encoder, questions_by
         self.kind, corpus = kind.sized(len(self.passages)), self.passages.fingerprint
         model = (
             encoder.identity
@@ -330,7 +330,7 @@ class VectorSearch:
 
     def opened(self) -> tuple:  # vectors, and FAISS's index; None for exact search
         "Open vectors and index. A `UsageError` says what is missing or incomplete."
-        vectors = Vectors(self.folder / "vectors", model=self._encoder.identity, corpus=self.passages.fingerprint)
+        vectors = Vectors(self.folder / "vectors", model=self.encoder.identity, corpus=self.passages.fingerprint)
         return vectors, None if self.kind.name == "exact" else open_index(self.place, vectors.about, self.kind)
 
     def build(self, progress: bool = True):
@@ -340,7 +340,7 @@ class VectorSearch:
                 return
             if self.kind.name != "exact":
                 _faiss()  # fail before hours of embedding
-            vectors = build_vectors(self.passages, self._encoder, self.folder / "vectors", progress)
+            vectors = build_vectors(self.passages, self.encoder, self.folder / "vectors", progress)
             if self.kind.name != "exact":
                 build_index(vectors, self.kind, self.place, progress)
             self._vectors, self._index = self.opened()

@@ -55,6 +55,23 @@ def _plain(file):
         raise UsageError(f"{file.name} can't be read ({e}): download it again") from None
 
 
+def _parquet(file):
+    "Ids and vectors of a file of `treekit corpus bulk embed`."
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(file)
+    if failed := [error for error in table["error"].to_pylist() if error]:
+        raise UsageError(f"{file.name}: {len(failed):,} passages have no vector ({failed[0]}): embed them again")
+    vectors = table["vector"].combine_chunks()
+    return table["id"].to_pylist(), vectors.flatten().to_numpy().reshape(len(vectors), -1)
+
+
+def _first_row(file):
+    import pyarrow.parquet as pq
+
+    return pq.read_metadata(file).row_group(0).column(0).statistics.min
+
+
 class _Rows:
     "Vectors of a flat FAISS index, read on access."
 
@@ -101,12 +118,13 @@ class PrecomputedVectors:
             self._files, self._read = [place / "index"], _flat
         else:
             files = sorted(place.iterdir(), key=_in_order) if place.is_dir() else [place]
-            arrays = [f for f in files if f.suffix == ".npy"]
-            self._read = _plain if arrays else _pickled
-            self._files = arrays or [f for f in files if f.suffix in (".pkl", ".pickle", "") and f.is_file()]
+            arrays, tables = ([f for f in files if f.suffix == ending] for ending in (".npy", ".parquet"))
+            self._read = _plain if arrays else _parquet if tables else _pickled
+            pickles = [f for f in files if f.suffix in (".pkl", ".pickle", "") and f.is_file()]
+            self._files = arrays or sorted(tables, key=_first_row) or pickles
         if not self._files:
             raise UsageError(
-                f"no published vectors in {place.name!r}: index and docid, NAME.npy with NAME.ids, or pickled files"
+                f"no published vectors in {place.name!r}: index and docid, NAME.npy with NAME.ids, or Parquet or pickled files"
             )
         self._starts = [0]  # first row of each file, as far as known
         self._part, self._number = None, -1  # the current file
