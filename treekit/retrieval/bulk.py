@@ -166,10 +166,9 @@ def bulk(
                 size = min(made.rows, -(-len(missing) // (4 * workers)))
                 ray.data.DataContext.get_current().max_errored_blocks = -1
                 blocks = ray.data.from_numpy(np.array_split(missing, -(-len(missing) // size)))
-                how = dict(num_cpus=1, num_gpus=gpus or None, max_retries=1)  # the same for both: one task does both
-                tables = blocks.map_batches(
-                    compute, fn_args=(job, profile), batch_size=None, concurrency=workers, **how
-                )
+                how = dict(num_cpus=1, num_gpus=gpus or None)  # the same for both: one task does both
+                pool = ray.data.TaskPoolStrategy(workers)
+                tables = blocks.map_batches(compute, fn_args=(job, profile), batch_size=None, compute=pool, **how)
                 tables.write_parquet(str(out), concurrency=workers, ray_remote_args=how)
             except (ConnectionError, ray.exceptions.RayError) as e:
                 raise UsageError(f"Ray: {(str(e).strip().splitlines() or [type(e).__name__])[0]}") from None
