@@ -17,7 +17,7 @@ def prose():
 
 
 def test_it_is_short():
-    assert 300 < len(prose().split()) <= 700
+    assert 300 < len(prose().split()) <= 600
 
 
 def test_local_links_are_alive():

@@ -1,5 +1,5 @@
 // Order of search results: whole words before parts of words, titles before text, guides before notebooks and the API.
-const PLACES = [["docs/reference/glossary", 5], ["docs/tutorials/", 12], ["docs/howto/", 12], ["docs/explanation/", 12], ["docs/reference/", 11], ["docs/results/", 4]];
+const PLACES = [["docs/reference/glossary", 3], ["docs/tutorials/", 12], ["docs/howto/", 12], ["docs/explanation/", 12], ["docs/reference/", 11], ["docs/results/", 4]];
 
 var Scorer = {  // a var: searchtools.js, which is loaded before, declares one, too
   score: ([docname, title, anchor, description, score]) =>
