@@ -112,13 +112,13 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     content counted damping dead_ends decide decomposer depth distinct early_stop edit entities every_node evidence examples exemplars
     expansions exploration fallback family filtering final final_examples first fusion gleanings handed_up headings in_flight informative
     integration items iterations labelled largest leaves length_control level levels log_factor longest lookahead masked max_nodes max_steps
-    max_subquestions max_words merge merge_contentless merge_unary merged_relations min_tokens min_tokens_ambigdocs more n_queries
+    max_subquestions merge merge_contentless merge_unary merged_relations min_tokens min_tokens_ambigdocs more n_queries
     newest_two nodes one_by_one order overall own_text pass_n passages per_node picked picked_ambiguous pooled positive
     query_generation rationale read reading reasoning recall recalls refill refuse refuses relations repeats report_share report_tokens
     rerank_by retrieval retrieve_first reuse_rollouts rewriting rollout_weight rounds routing same_number samples scorer search seeds
     selection
-    sentences several short shortest_question shortest_result shots similar similarity specificity steps stop structure subcomponent_answers
-    summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree tries turns unvisited value verifier_top
+    sentences several short shots similar similarity specificity steps stop structure subcomponent_answers
+    summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree turns unvisited value verifier_top
     views width window wording""".split(),
     _plain,
 )

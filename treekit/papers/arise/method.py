@@ -100,9 +100,6 @@ RANGES = dict(
     temperature=(0.0, 2.0),
     top_k=(1, 1000),
     in_flight=(1, 64),
-    tries=(1, 100),
-    shortest_question=(0, 1000),
-    shortest_result=(0, 1000),
     verifier_top=(0.0, 1000.0),
 )
 
