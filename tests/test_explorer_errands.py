@@ -12,6 +12,7 @@ from treekit.core.method import configure
 from treekit.store.run_store import Store
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
+from treekit.explorer.first_wrong import first_wrong_nodes
 from treekit.explorer.runs import open_run
 from treekit.papers.registry import method
 
@@ -34,7 +35,9 @@ def asked(tmp_path_factory):
         made = run(
             methods, dict(hotpotqa=load("hotpotqa", "synthetic:100", n=40)), profile, store=store, progress=False
         )
-        lines = open_run(store, made.kept).listing()
+        opened = open_run(store, made.kept)
+        first_wrong_nodes(opened, range(40))
+        lines = opened.listing()
     row = next(a for a, b in zip(lines, lines[40:]) if a["wrong"]["kind"] == "retrieval" and a["value"] < b["value"])
     folder = tmp_path_factory.mktemp("asked")
     ask(folder, row["question"], "--data", "synthetic:100", "--set", "retriever=bm25s")

@@ -13,7 +13,7 @@ from ..language.answer_wording import states
 from ..config import Profile
 from ..experiments.results import Row
 from ..scoring.statistics import bootstrap
-from .attribution import NOT_APPLICABLE, Finding, by_attribution
+from .attribution import Finding, by_attribution
 from ..scoring.outcome_prompt import OUTCOMES
 from .outcomes import by_annotators, by_judge, by_rule, read_annotations
 
@@ -39,7 +39,8 @@ class ClassifiedAnswers:
     @property
     def reasons(self) -> str:
         "Reasons why attribution is not applicable."
-        return "; ".join(dict.fromkeys(f.why for f in self.findings if f.kind == NOT_APPLICABLE))
+        silent = [f.why for f, o in zip(self.findings, self.views["attribution"]) if not o]
+        return "; ".join(dict.fromkeys(why.partition(":")[0] for why in silent if why))
 
     def share(self, way: str, method: str, outcome: str) -> list[float]:
         "Indicator (1 or 0) of an outcome, for each answer of a method that the classifier `way` classified."
@@ -49,15 +50,15 @@ class ClassifiedAnswers:
 def sort(
     rows: list[Row],  # rows of one data set, of all methods
     profile: Profile,  # whose model judges
+    findings: list[Finding],  # their first wrong nodes
     annotations: str = "",  # annotation files, separated by commas
     **options,  # of `run`
 ) -> ClassifiedAnswers:
     "Outcomes by all classifiers: annotators (if there are annotations), judge, attribution, rules."
     hand = {"hand": by_annotators(rows, read_annotations(annotations, rows))} if annotations else {}
-    attributed = by_attribution(rows)
-    views = hand | {"judge": by_judge(rows, profile, **options), "attribution": [o for o, _ in attributed]}
+    views = hand | {"judge": by_judge(rows, profile, **options), "attribution": by_attribution(rows, findings)}
     views["rules"] = list(map(by_rule, rows))
-    return ClassifiedAnswers(rows, views, [f for _, f in attributed])
+    return ClassifiedAnswers(rows, views, findings)
 
 # %% ../../nbs/15_analysis/06_cases.ipynb #be142cc0
 def rates(

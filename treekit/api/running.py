@@ -29,6 +29,7 @@ from ..experiments.planning import open_store
 from ..experiments.results import Results
 from ..explorer import widget
 from ..explorer.diff import RunComparison, compare_runs
+from ..explorer.first_wrong import first_wrong_nodes
 from ..explorer.forks import Edits, Fork, fork, same_bytes
 from ..explorer.runs import OpenRun, RunData, open_run
 from ..exports.parquet import export_parquet
@@ -132,11 +133,12 @@ class Run:
         "Calls and tokens per question, and the longest chain of calls that wait for each other."
         return frame(self.results.cost())
 
-    @cached_property
+    @property
     def comparison(self) -> Comparison:
         "Scores, paired tests against the first method, and costs."
+        findings = list(map(self.opened.first_wrong, self.opened.rows))
         asked = {d: list(qs.values()) for d, qs in self.opened.kept.questions.items()}
-        return Comparison(comparison_lines(self.results), self.results, asked, self.opened.kept.profile)
+        return Comparison(comparison_lines(self.results, findings), self.results, asked, self.opened.kept.profile)
 
     def table(self) -> Any:  # pandas.DataFrame
         "One row a method: score, difference to the first method with p and q (false discovery rate), calls, tokens, cents."
@@ -149,10 +151,29 @@ class Run:
         )
 
     def answers(self) -> Any:  # pandas.DataFrame
-        "One row an answer: question, gold answers, answer, value, kind of the first wrong node, calls, tokens."
+        "One row an answer: question, gold answers, answer, value, kind of the first wrong node (`first_wrong`), calls, tokens."
         names = "method dataset id question golds answer error value wrong hops nodes calls tokens".split()
         lines = [{k: line[k] for k in names} for line in self.opened.listing()]
         return frame([line | dict(golds=" / ".join(line["golds"]), wrong=line["wrong"]["kind"]) for line in lines])
+
+    def first_wrong(
+        self,
+        new_calls: bool | None = None,  # of the run's model; None: if it is the simulated one
+    ) -> Any:  # pandas.DataFrame: method, dataset, id, answer, kind, node, why
+        """Wrong answers with their first wrong nodes: the first whose repair by gold makes the answer right, by replay.
+
+        >>> from treekit import load, run
+        >>> r = run("treerare", load("musique", n=4, data="synthetic:100"))
+        >>> set(r.first_wrong().kind) <= {"query", "retrieval", "sub-answer", "aggregation", ""}
+        True
+        """
+        found = zip(self.opened.rows, first_wrong_nodes(self.opened, new_calls=new_calls))
+        said = [
+            dict(method=r.method, dataset=r.dataset, id=r.question.id, answer=r.answer) | vars(f)
+            for r, f in found
+            if f.why
+        ]
+        return frame(said)
 
     def explore(
         self,

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NOTE_VERDICTS', 'LONGEST_NOTE', 'to_record', 'from_record', 'models_record', 'packed_questions', 'save_run',
            'saved_runs', 'announce_run', 'end_announcement', 'running_runs', 'RunRecord', 'find_run', 'save_note',
-           'notes_of']
+           'notes_of', 'save_first_wrong', 'first_wrong_of']
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #dc9a2827
 import dataclasses, importlib, inspect, json, sys, time, zlib
@@ -390,3 +390,29 @@ def notes_of(
     "Annotations of a run's answers."
     first = f"n:{run}:"
     return {int(key.removeprefix(first)): note for key, _, note in _with_prefix(store, first)}
+
+
+def save_first_wrong(
+    store: Any,  # a `Store`
+    key: str,  # of a prediction
+    label: dict,  # kind, node, why
+):
+    "Store the first wrong node of an answer."
+
+    def write(db):
+        add_table(db, "saved_runs")
+        db.execute("INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,?)", (f"w:{key}", "", _pack(label), time.time()))
+
+    store.write(write)
+
+
+def first_wrong_of(
+    store: Any,  # a `Store`
+    keys: list[str],  # of predictions
+) -> dict:  # key -> kind, node, why
+    "Stored first wrong nodes of answers."
+    if not _there(store):
+        return {}
+    sql = "SELECT key, body FROM saved_runs WHERE key IN (SELECT value FROM json_each(?))"
+    found = store.query(sql, json.dumps([f"w:{key}" for key in keys]))
+    return {key.removeprefix("w:"): json.loads(zlib.decompress(body)) for key, body in found}

@@ -51,8 +51,8 @@ answer text what is scored: a model's words, never to be evaluated
 error text why there is no answer; empty: there is one
 value number what the answer is worth, 0 to 1: covered exact match, or F1 of a list; a failed question is 0; null: it has no short
     answer
-wrong_kind text where a wrong answer broke first: parse, query, retrieval, sub-answer, aggregation, failed, or why that can't be said;
-    empty: it is right
+wrong_kind text kind of the first wrong node, if it was looked for (`Run.first_wrong`): query, retrieval, sub-answer, aggregation;
+    failed; empty: the answer is right, or has no label
 wrong_node count the node that broke first; null: none, or not known
 calls count completions that were asked for, those found in the store included
 hits count of these, found in the store when the question was answered

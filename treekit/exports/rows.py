@@ -13,7 +13,7 @@ from pathlib import Path
 from ..core.method import Trace
 from ..store.run_store import Store
 from ..experiments.results import Results, Row
-from ..explorer.runs import OpenRun, first_wrong, worth
+from ..explorer.runs import OpenRun, worth
 from .prompt_names import PromptNames, prompts_of
 from ..figures.verdicts import CELL_FIELDS
 from ..artefacts.reproduce import cleaned
@@ -124,7 +124,7 @@ def prediction_row(
 ) -> dict:
     "Row of an answer: score, first error and costs."
     value = worth(row)
-    wrong = first_wrong(row, trace) if value is not None and value < 1 else dict(kind="", node=None)
+    wrong = run.first_wrong(row)
     costs = {c["key"]: c.get("dollars") for c in calls}
     known = None if None in costs.values() else sum(costs.values())
     used = dataclasses.asdict(row.usage)
@@ -137,8 +137,8 @@ def prediction_row(
         answer=row.answer,
         error=cleaned(row.error),
         value=value,
-        wrong_kind=wrong["kind"],
-        wrong_node=wrong["node"],
+        wrong_kind="failed" if row.error else wrong.kind,
+        wrong_node=wrong.node,
         dollars=0.0 if run.kept.profile.offline else known,
         nodes=len(trace.nodes),
         notes=list(trace.notes),

@@ -16,16 +16,15 @@ from ..utils.sanitize import ht, md, md_line, md_table
 
 # %% ../../nbs/16_figures/19_error_pages.ipynb #98d5b082
 STEPS = {  # first wrong step -> what it means
-    "parse": "no part of the tree covers the step",
-    "query": "no search asks about the step",
-    "retrieval": "a search asks, and the passage is not found",
-    "sub-answer": "the passage is found, and its sub-answer is not stated",
-    "aggregation": "all sub-answers are there, and the answer is wrong",
-    "not attributed": "the question has no gold sub-answers with passages, or the method searched for nothing",
+    "query": "another query or plan makes the answer right",
+    "retrieval": "the passage of the step does",
+    "sub-answer": "the gold sub-answer does; the passage was there",
+    "aggregation": "every step is there, and no repair of an earlier node helps",
+    "not attributed": "the question has no gold steps, no repair helps, or a repair asks a model that isn't there",
     "failed": "the question failed",
 }
 _LOOK = dict(
-    zip(STEPS, ("control", "own", "ablation", "structured", "iterative", "single", "trained"))
+    zip(STEPS, ("own", "ablation", "structured", "iterative", "single", "trained"))
 )  # step -> role with its colour
 _MODELS = dict(generated="generated questions", real="real questions")
 
@@ -111,7 +110,7 @@ def error_caption(
             [
                 asked_line(rows, models),
                 "In percent of the questions of a row. right: the answer contains the gold answer, with a 95 % interval (Wilson).",
-                f"First wrong step of a wrong answer, by the gold steps and their passages. {'; '.join(shown)}.",
+                f"First wrong step of a wrong answer: the first node whose repair by gold makes the answer right, by replay. {'; '.join(shown)}.",
                 f"The figure has the rows of at least {FEWEST} questions."
                 if any(r["n"] < FEWEST for r in rows)
                 else "",

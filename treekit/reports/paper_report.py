@@ -176,10 +176,10 @@ def _errors(paper, folder):
     for r in rows:
         if (r["dataset"], r["type"]) != ("all", "all"):
             continue
-        kinds = {k: float(r[k]) for k in list(STEPS)[:5] if float(r[k])}
+        kinds = {k: float(r[k]) for k in list(STEPS)[:4] if float(r[k])}
         shown = [
             *sorted(kinds.items(), key=lambda item: -item[1])[:3],
-            *((k, float(r[k])) for k in list(STEPS)[5:] if float(r[k])),
+            *((k, float(r[k])) for k in list(STEPS)[4:] if float(r[k])),
         ]
         first = ", ".join(f"{k} {v:.0f} %" for k, v in shown)
         found.append((r["questions"], r["hops"], r["n"], f"{r['right']} % [{r['low']}, {r['high']}]", first))

@@ -301,9 +301,11 @@ export class Explorer {
     if (go) this.pane("tree");  // at once: a pane that is chosen while the tree is read stays
     await this.trying(async () => {
       this.at = i; this.questions.at = this.shown.indexOf(i); this.questions.reveal(Math.max(0, this.questions.at));
-      const tree = await this.get("tree", this.run.name, i);
+      const own = this.rows[i], open = this.can.includes("fork") && this.run.free && own.value != null && own.value < 1 && !own.wrong.why;
+      const [tree, found] = await Promise.all([this.get("tree", this.run.name, i), open ? this.get("wrong", this.run.name, i) : own.wrong]);
+      own.wrong = found;
       if (asked !== this.asked) return;
-      this.row = this.rows[i]; this.nodeShown = ""; this.tree.show(tree); this.flagged(this.tree, this.row.wrong); this.header();
+      this.row = own; this.nodeShown = ""; this.tree.show(tree); this.flagged(this.tree, this.row.wrong); this.header();
       this.nodeSearch.value = ""; fill(this.found);
       const rounds = tree.search ? tree.search.rounds : 0;
       this.sliderBox.hidden = !rounds; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
