@@ -11,7 +11,7 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage
 from treekit.corpora.passage_store import PassageStore, import_passages
 from treekit.retrieval import bulk as module
-from treekit.retrieval.bulk import bulk, compute, job_of, parts, results
+from treekit.retrieval.bulk import bulk, compute, consecutive, job_of, parts, results
 from treekit.retrieval.precomputed_vectors import PrecomputedVectors
 from treekit.syntax.entities import AnnotatedText, Annotations, Entity, SentenceTree, annotated_text
 
@@ -74,21 +74,24 @@ def test_vectors_are_published_ones(profile, tmp_path, monkeypatch):
     vectors = np.arange(18, dtype=np.float32).reshape(9, 2)
     job, out = job_of("embed", profile), tmp_path / "vectors"
     job.embedder = lambda texts: vectors[[int(t.split()[1]) for t in texts]]
-    for name, first, last in (("b", 0, 4), ("a", 4, 9)):
-        written(compute(dict(data=np.arange(first, last)), "embed", profile), out / f"{name}.parquet")
+    blocks = consecutive(np.array([0, 1, 2, 3, 6, 7, 8]), 3) + consecutive(np.array([4, 5]), 3)
+    assert [b.tolist() for b in blocks] == [[0, 1], [2, 3], [6, 7, 8], [4, 5]]
+    for name, block in zip("dbac", blocks):
+        written(compute(dict(data=block), "embed", profile), out / f"{name}.parquet")
     read = PrecomputedVectors(out)
     assert np.array_equal(np.concatenate([read.of(0, PASSAGES[:6]), read.of(6, PASSAGES[6:])]), vectors)
     job.embedder = lambda texts: vectors[[dict(x=1)[t] for t in texts]]
-    written(compute(dict(data=np.arange(4, 9)), "embed", profile), out / "a.parquet")
-    with pytest.raises(UsageError, match="a.parquet: 5 passages have no vector"):
+    written(compute(dict(data=np.arange(6, 9)), "embed", profile), out / "a.parquet")
+    with pytest.raises(UsageError, match="a.parquet: 3 passages have no vector"):
         PrecomputedVectors(out).of(0, PASSAGES)
 
 
 def test_what_is_missing_is_said_in_one_line(profile, tmp_path, treekit_, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    words = "corpus", "bulk", "embed", tmp_path / "out", "--set", f"corpus={profile.corpus}"
-    code, said = treekit_(*words, "--set", "retriever=dense")
-    assert (code, said) == (2, "treekit: ray isn't installed here: pip install 'treekit-rag[ray]'\n")
+    said = treekit_(
+        "corpus", "bulk", "embed", tmp_path / "out", "--set", f"corpus={profile.corpus}", "--set", "retriever=dense"
+    )
+    assert said == (2, "treekit: ray isn't installed here: pip install 'treekit-rag[ray]'\n")
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit-rag[ray]'")

@@ -7629,6 +7629,8 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.bulk': ('09_retrieval/bulk.html#bulk', 'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.compute': ('09_retrieval/bulk.html#compute', 'treekit/retrieval/bulk.py'),
+                                        'treekit.retrieval.bulk.consecutive': ( '09_retrieval/bulk.html#consecutive',
+                                                                                'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.job_of': ('09_retrieval/bulk.html#job_of', 'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.parts': ('09_retrieval/bulk.html#parts', 'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.results': ('09_retrieval/bulk.html#results', 'treekit/retrieval/bulk.py')},
