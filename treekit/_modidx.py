@@ -7614,8 +7614,6 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                                                                    'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.Embed.__init__': ( '09_retrieval/bulk.html#embed.__init__',
                                                                                    'treekit/retrieval/bulk.py'),
-                                        'treekit.retrieval.bulk.Embed.finish': ( '09_retrieval/bulk.html#embed.finish',
-                                                                                 'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.Embed.type': ( '09_retrieval/bulk.html#embed.type',
                                                                                'treekit/retrieval/bulk.py'),
                                         'treekit.retrieval.bulk.Parse': ('09_retrieval/bulk.html#parse', 'treekit/retrieval/bulk.py'),

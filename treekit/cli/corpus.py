@@ -118,8 +118,7 @@ def bulk_command(job, out, profile, sets, workers, gpus):
     from treekit.retrieval.bulk import bulk
 
     done, failed, rows = bulk(job, load_profile(profile, **assigned(sets)), out, workers, gpus)
-    click.echo(f"{done:,} of {rows:,} passages are in {out}")
-    if failed:
-        click.echo(f"{failed:,} of them failed: the column `error` says why")
+    why = f"; {failed:,} of them failed: the column `error` says why" if failed else ""
+    click.echo(f"{done:,} of {rows:,} passages are in {out}{why}")
     if done < rows:
         raise UsageError(f"{rows - done:,} are missing, since their workers ended: the same command tries them again")

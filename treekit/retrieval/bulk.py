@@ -81,9 +81,6 @@ class Embed:
 
         return pa.list_(pa.float32())
 
-    def finish(self, files: list[Path]):
-        "Nothing: a profile's `embeddings` names the folder."
-
 
 JOBS = dict(parse=Parse, embed=Embed)
 
@@ -143,8 +140,8 @@ def consecutive(rows, size: int) -> list:  # arrays
     "Row numbers in blocks of at most `size` consecutive ones: a file's vectors are in the order of the corpus."
     import numpy as np
 
-    runs = np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1)
-    return [block for run in runs for block in np.array_split(run, -(-len(run) // size))]
+    ends = np.flatnonzero(np.diff(rows) > 1) + 1
+    return [block for run in np.split(rows, ends) for block in np.array_split(run, -(-len(run) // size))]
 
 
 def bulk(
@@ -169,21 +166,26 @@ def bulk(
         if len(missing := np.setdiff1d(np.arange(total), parts(out)[1])):
             try:
                 ray.init(logging_level="error")
-                there = ray.cluster_resources()
-                workers = workers or max(1, int(there.get("GPU", 0) / gpus if gpus else there["CPU"]))
+                workers = workers or max(1, int(ray.cluster_resources().get("GPU" if gpus else "CPU", 0) / (gpus or 1)))
                 size = min(made.rows, -(-len(missing) // (4 * workers)))
                 ray.data.DataContext.get_current().max_errored_blocks = -1
                 blocks = ray.data.from_numpy(consecutive(missing, size))
                 # the same for both, so that one task does both; without max_retries, Ray repeats a task for ever
                 how = dict(num_cpus=1, num_gpus=gpus or None, max_retries=1)
-                pool = ray.data.TaskPoolStrategy(workers)
                 with warnings.catch_warnings(action="ignore"):  # Ray 2.64 will not take max_retries here
-                    tables = blocks.map_batches(compute, fn_args=(job, profile), batch_size=None, compute=pool, **how)
+                    tables = blocks.map_batches(
+                        compute,
+                        fn_args=(job, profile),
+                        batch_size=None,
+                        compute=ray.data.TaskPoolStrategy(workers),
+                        **how,
+                    )
                 tables.write_parquet(str(out), concurrency=workers, ray_remote_args=how)
             except (ConnectionError, ray.exceptions.RayError) as e:
                 raise UsageError(f"Ray: {(str(e).strip().splitlines() or [type(e).__name__])[0]}") from None
             finally:
                 ray.shutdown()
         files, rows, failed = parts(out)
-        made.finish(files)
+        if job == "parse":
+            made.finish(files)
     return len(rows), failed, total
