@@ -159,6 +159,16 @@ class Replay:
     def __bool__(self):
         return bool(self.cassette)
 
+    def noted(self, key: str, find):
+        "JSON value that a run finds out and a cassette keeps: packing notes it, and a replay reads it."
+        file = Path(self.folder, "noted.txt")
+        known = json.loads(file.read_text(encoding="utf-8")) if self.folder and file.exists() else {}
+        if self.packs or key not in known:
+            known[key] = find()
+        if self.packs:
+            file.write_text(json.dumps(known), encoding="utf-8")
+        return known[key]
+
     def database(self, name: str) -> Path | None:  # "parses", "vectors"; None: the cassette has none
         "File of the cassette's parses or vectors."
         path = Path(self.folder, f"{name}.sqlite")

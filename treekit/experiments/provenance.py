@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, kit_path
+from ..config import Profile, UsageError, kit_path, replay
 from ..core.fingerprints import code_hash, fingerprint
 from ..core.method import Intervened, bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM, trained_folder, weights_of
@@ -102,8 +102,7 @@ def questions_fact(
     questions: list[Question],  # of the run
     generated: bool = False,  # the world wrote them
     file: str = "",  # name of the file that they stand in, if one was named
-    whole: list[Question]
-    | None = None,  # all questions of their source; empty: it isn't at hand; None: a contract declares the sample
+    chosen: str = "",  # how they differ from all of their source and from the kit's draw; empty: they don't, or a contract declares the sample
 ) -> str:  # begins with "published" or "LongBench's" if they are
     "Whose questions these are, and whether their texts are known to the kit or the form of their ids alone."
     if generated:
@@ -131,7 +130,7 @@ def questions_fact(
     known = {} if longbench else _bundled(dataset)  # its passages are whole pages
     if other := [q for key, q in keyed if key in known and _is_edited(q, known[key])]:
         return f"{count(other)} have answers or passages that {dataset} doesn't give"
-    if whole is not None and (chosen := _chosen(dataset, questions, whole)):
+    if chosen:
         return f"questions of {dataset}, {chosen}"
     return f"{'LongBench’s' if longbench else 'published'} {dataset}"
 
@@ -525,7 +524,13 @@ def run_facts(
     silent = sum(not (r.error or r.replied) for r in rows)
     declared, sample = contract_of(profile), sample or sample_key(questions)
     data = said if (said := declared.get("data", {}).get(dataset, {})).get("sample") == sample else {}
-    whole, known = library.whole(dataset, questions) if dataset in PUBLISHED_IDS and not generated else ((), False)
+
+    def of_source():
+        whole, known = library.whole(dataset, questions)
+        return _chosen(dataset, questions, whole), known
+
+    published = dataset in PUBLISHED_IDS and not generated
+    chosen, known = replay().noted(f"{dataset} {sample}", of_source) if published else ("", False)
     replies = (
         f"none of a named model to {silent:,} of {len(rows):,} questions"
         if silent
@@ -536,7 +541,7 @@ def run_facts(
     facts = RunFacts(
         model=models.model,
         served=served,
-        questions=questions_fact(dataset, questions, generated, file, None if data else whole),
+        questions=questions_fact(dataset, questions, generated, file, "" if data else chosen),
         n=len(questions),
         source=sources_of(questions),
         supporting=str(library.coverage(dataset, questions)),
