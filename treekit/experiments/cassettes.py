@@ -254,7 +254,10 @@ def _folder_name(said):
 def _sound_notes(text):
     "Notes of `Replay.noted`: pairs of a text and a flag."
     try:
-        if all(re.fullmatch(r"[\w ,.'’-]{0,200}", said) and known in (True, False) for said, known in json.loads(text).values()):
+        if all(
+            re.fullmatch(r"[\w ,.'’-]{0,200}", said) and known in (True, False)
+            for said, known in json.loads(text).values()
+        ):
             return text
     except (ValueError, TypeError, AttributeError):
         pass
