@@ -154,6 +154,7 @@ def _headed(model):
     base.config.num_labels = 1
     made = AutoModelForSequenceClassification.from_config(base.config)
     setattr(made, made.base_model_prefix, base.base_model)
+    made.score.weight.data.zero_()  # random weights predict scores far from any
     return made, tokenizer
 
 
