@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...baselines import chainrag
 from ...config import Profile
 from ...core.method import configure, settings
 from ...llm.local_client import SMOLLM2
@@ -52,7 +53,8 @@ PLAIN = ", base model"  # behind the name of a row that SmolLM2 answers without 
 
 def _row(printed, P):
     "Name of what runs, and the method."
-    method, name = registry.method(printed), "Tree-of-Question" if printed == "ToQ (ours)" else printed
+    method = chainrag.METHODS.get(printed) or registry.method(printed)  # SEARCH-R's Iter-RetGen gives one answer
+    name = "Tree-of-Question" if printed == "ToQ (ours)" else printed
     if printed == "SEARCH-R*":
         method = method if P.navigator else replace(method, decomposer="prompted")
         name = f"SEARCH-R, navigator {P.navigator}" if P.navigator else "SEARCH-R, prompted"
@@ -66,7 +68,7 @@ def _row(printed, P):
         name = f"RDR², router {P.router}" if P.router else "RDR², prompted"
     fields = settings(method)
     if "informative" in fields:  # SEARCH-R's two lists share the number
-        method = configure(method, informative=TOP_K - TOP_K // 2, similar=TOP_K // 2)
+        return name, configure(method, informative=TOP_K - TOP_K // 2, similar=TOP_K // 2)
     return name, configure(method, top_k=TOP_K) if fields.get("top_k") else method
 
 
