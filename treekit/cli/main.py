@@ -58,7 +58,7 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
         cassette="Pack a run's calls, and replay them",
         export="Write runs as open data",
     ),
-    "Data": dict(corpus="Passages, documents, parses and search indexes"),
+    "Data": dict(corpus="Passages, documents, parses, search indexes"),
     "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
