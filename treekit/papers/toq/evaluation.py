@@ -64,7 +64,7 @@ def setting(
     data: str | None = None,  # source of questions; None: the profile's, or the synthetic one instead of the hub
     **given,  # seed, budget
 ) -> Profile:
-    "Profile for ToQ's artefacts: 200 and 1,000 questions, as in the paper, from the synthetic source unless another is named."
+    "Profile for ToQ's artefacts: the synthetic source unless another is named; 200 and 1,000 questions, as in the paper, or the simulated model's number."
     named = data or settings.get("data")
     others = {k: v for k, v in settings.items() if k != "data"}
     P = experiments.setting(profile, n, others, paper=None, data=named, **given)
