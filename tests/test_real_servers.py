@@ -198,5 +198,8 @@ def test_from_a_request_to_report_and_verify(server, table, tmp_path, monkeypatc
     archive = tmp_path / "report.zip"
     made = inside("report", table, "--tables", tmp_path / "out", "--out", archive, *words, **home)
     assert made[0] == 0, made
-    checked = inside("verify", archive, **home)
-    assert checked[0] == 0, checked
+    code, out, err = inside("verify", archive, **home)
+    if server is transformers_serve:  # its model's name is a folder, which no cassette holds
+        assert code == 1 and "files that it doesn't hold" in out, out
+    else:
+        assert code == 0, out + err
