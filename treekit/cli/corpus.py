@@ -40,15 +40,17 @@ def import_command(source, out):
     click.echo(f"{len(store):,} passages{repeated}; corpus {store.fingerprint}")
 
 # %% ../../nbs/25_cli/08_corpus.ipynb #2e72555a
+def _profile(fields):
+    "Options of a profile and its settings."
+    named = click.option(
+        "--profile", default="offline", show_default=True, metavar="NAME", help="A section of settings.ini."
+    )
+    sets = click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help=f"{fields}, as for reproduce.")
+    return lambda command: named(sets(command))
+
+
 @corpus_command.command("index")
-@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="A section of settings.ini.")
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="corpus, retriever, index and embeddings, as for reproduce.",
-)
+@_profile("corpus, retriever, index and embeddings")
 def index_command(profile, sets):
     """Embed a corpus and build the index over it that a profile names, or go on with it.
 
@@ -93,14 +95,7 @@ def trees_command(dump, out, workers):
 @corpus_command.command("bulk")
 @click.argument("job", metavar="[parse|embed]")
 @click.argument("out")
-@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="A section of settings.ini.")
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="corpus; parser and entities, or retriever, as for reproduce.",
-)
+@_profile("corpus; parser and entities, or retriever")
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Processes.  [default: one per core, or per share of a GPU]"
 )

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SOLVED', 'read_lines', 'question_records', 'split_of', 'tell', 'expected_files', 'dataset_of', 'hub_questions',
-           'parse_json_row', 'parse_tab_row', 'passage_of', 'passage_rows', 'two_passages', 'distinct', 'read_corpus',
-           'corpus_files', 'sample_rows', 'Files', 'is_known', 'Hub']
+           'passage_of', 'passage_rows', 'two_passages', 'distinct', 'read_corpus', 'corpus_files', 'sample_rows',
+           'Files', 'is_known', 'Hub']
 
 # %% ../../nbs/06_corpora/03_load.ipynb #03ca7e24
 import hashlib, itertools, json, re, sys, tarfile, zlib
@@ -15,14 +15,11 @@ from pathlib import Path
 from ..config import UsageError, choose, kit_path
 from ..core.types import Passage, Question
 from treekit.corpora.files import (
-    checked,
     data_files,
-    has_surrogates,
     open_text,
     parse_json,
     read_records,
     split_name,
-    table_row,
 )
 from treekit.corpora.formats import (
     ANSWER_FIELDS,
@@ -316,14 +313,6 @@ def _hub_archive(name, split, repo, member, place=""):
     return [parse_question(r, f"{member}, record {n}", name) for n, r in enumerate(records, 1)]
 
 # %% ../../nbs/06_corpora/03_load.ipynb #a936ac20
-def parse_json_row(line, path, n):
-    return Record(checked(parse_json(line, path, n), where := f"{path.name}, line {n}", has_surrogates(line)), where)
-
-
-def parse_tab_row(cells, where):
-    return Record(table_row(cells, where), where)
-
-
 def passage_of(row: Record) -> Passage:
     "Passage of a record, whose text, title and id may have any of the usual names. Raises a `DataError`."
     id, title, text = passage_fields(row)

@@ -40,13 +40,11 @@ class Spending:
     usages: dict  # data set -> [`Usage` of each question]
     quality: dict  # data set -> [0 to 1]
 
-    def of(self, field) -> dict[str, list[float]]:
-        "Values of a field of `Usage`, of `tokens`, or of a function of `Usage`, per question."
+    def of(self, field: str) -> dict[str, list[float]]:
+        "Values of a field of `Usage`, or of `tokens`, per question."
 
         def value(u):
-            return (
-                field(u) if callable(field) else u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
-            )
+            return u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
 
         return {d: [value(u) for u in us] for d, us in self.usages.items()}
 
@@ -54,11 +52,10 @@ class Spending:
 def spendings(
     results: Results,
     found: dict,  # from `question_scores`
-    only: tuple = (),  # data sets; empty: all that every method has
 ) -> list[Spending]:  # empty if the methods have no data set in common
     "Spendings of all methods."
     cells = results.cells()
-    common = [d for d in shared_sets([cell for cell, s in found.items() if s]) if not only or d in only]
+    common = shared_sets([cell for cell, s in found.items() if s])
     if not common:
         return []
 

@@ -6,8 +6,9 @@
 __all__ = ['first_wrong_nodes']
 
 # %% ../../nbs/19_explorer/13_first_wrong.ipynb #4a2ecf43
-import asyncio, threading
+import asyncio
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ..analysis.attribution import Finding, complete, gold_steps, repaired_finding, repairs, there
@@ -142,28 +143,11 @@ def first_wrong_nodes(
                 found = Finding(why=f"a repair can't be replayed: {e}")
             opened.label(row, found, lasting=found.kind or not found.why.startswith("a repair"))
 
-    if todo:
-        _in_thread(find)
+    if todo:  # in another thread: a notebook's has an event loop
+        ThreadPoolExecutor(1).submit(asyncio.run, find()).result()
     return [opened.first_wrong(row) for row in opened.rows]
 
 
 def _opened(results):
     store = open_store(results.profile)
     return OpenRun(store, find_run(store, results.kept))
-
-
-def _in_thread(work):
-    "Run a coroutine in another thread: a notebook's thread has a loop of its own."
-    raised = []
-
-    def target():
-        try:
-            asyncio.run(work())
-        except BaseException as e:
-            raised.append(e)
-
-    thread = threading.Thread(target=target, name="treekit-first-wrong", daemon=True)
-    thread.start()
-    thread.join()
-    if raised:
-        raise raised[0]

@@ -10,7 +10,6 @@ __all__ = ['SIZES_ON_TWO_CORES', 'SMALL_SEARCH', 'TOP_K', 'ROWS', 'PLAIN', 'Comp
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...baselines import chainrag
 from ...config import Profile
@@ -30,9 +29,7 @@ from ...scoring.statistics import bootstrap, paired_test
 class ComparedMethod:
     "A row of the table."
 
-    name: str  # as shown
     paper: str  # whose row it is
-    method: Any
     proposed: bool = False  # the paper's own method
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #abd3698b
@@ -59,11 +56,8 @@ def _row(printed, P):
         method = method if P.navigator else replace(method, decomposer="prompted")
         name = f"SEARCH-R, navigator {P.navigator}" if P.navigator else "SEARCH-R, prompted"
     if printed == "ARISE (ours)":
-        method, name = (
-            configure(method, scorer=scorer_for(P), **SMALL_SEARCH),
-            f"ARISE, {SMALL_SEARCH['iterations']} iterations",
-        )
-        name += ", values guessed" if method.scorer == "guess" else ""
+        method = configure(method, scorer=scorer_for(P), **SMALL_SEARCH)
+        name = f"ARISE, {method.iterations} iterations" + (", values guessed" if method.scorer == "guess" else "")
     if printed == "RDR2 (Ours)":
         name = f"RDR², router {P.router}" if P.router else "RDR², prompted"
     fields = settings(method)
@@ -84,13 +78,12 @@ def small_run(
         dataset, scope, printed = ROWS[paper]
         own = replace(P, search_scope=scope)
         asked, rows = sample_questions(own, (dataset,)), dict(_row(p, own) for p in printed)
-        entered |= {m: ComparedMethod(m, paper, method, m == [*rows][-1]) for m, method in rows.items()}
+        entered |= {m: ComparedMethod(paper, m == [*rows][-1]) for m in rows}
         parts.append(run(rows, asked, own, **session))
         if own.model.startswith(f"{SMOLLM2}-"):  # an adapter
             first = next(iter(rows))
-            plain = first + PLAIN
-            entered[plain] = ComparedMethod(plain, paper, rows[first])
-            parts.append(run({plain: rows[first]}, asked, replace(own, model=SMOLLM2), **session))
+            entered[first + PLAIN] = ComparedMethod(paper)
+            parts.append(run({first + PLAIN: rows[first]}, asked, replace(own, model=SMOLLM2), **session))
     return joined(*parts), entered
 
 
@@ -120,11 +113,12 @@ def beside_baselines(
     found, cost = question_scores(results, QUALITY), {(c["method"], c["dataset"]): c for c in results.cost()}
     own = {(rows[m].paper, d): scores for (m, d), scores in found.items() if rows[m].proposed}
     warned = Counter((r.method, r.dataset) for r in results.rows if any(n.notes for n in r.trace.nodes))
+    failed = Counter((r.method, r.dataset) for r in results.rows if r.error)
     made = []
     for (m, d), scores in found.items():
         spent, mine = cost[m, d], own.get((rows[m].paper, d))
         line = dict(paper=rows[m].paper, method=m, dataset=PRINTED[d], metric=metric_name(d), n=len(scores))
-        line |= dict(failures=sum(bool(r.error) for r in results.cells()[m, d]))
+        line |= dict(failures=failed[m, d])
         line |= dict(zip(("value", "low", "high"), bootstrap([*scores.values()])))
         line |= dict(calls=spent["calls"], tokens=spent["tokens_in"] + spent["tokens_out"])
         line |= dict(critical_path=spent["critical_path"], warned=warned[m, d])
