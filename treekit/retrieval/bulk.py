@@ -152,9 +152,11 @@ def bulk(
     gpus: float = 0,  # share of a GPU for each worker
 ) -> tuple[int, int, int]:  # finished rows, how many of these have an error, rows of the corpus
     "Run a job over all passages of a corpus, or continue it. Raises `UsageError`."
+    choose("job", job, JOBS)
+    if not profile.corpus:
+        raise UsageError("no corpus is named: --set corpus=wiki.passages (treekit corpus import makes it)")
     import numpy as np, ray, ray.data
 
-    choose("job", job, JOBS)
     made, out = job_of(job, profile), Path(out).absolute()
     total = len(made.store)
     with file_lock(out / "bulk.json"):
