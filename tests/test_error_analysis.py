@@ -44,7 +44,7 @@ def test_examples_have_trees_with_the_first_wrong_node(paper):
 
 
 def test_all_papers_share_the_notebooks_and_get_their_own_name(tmp_path):
-    rows = runnable(tuple(f"{p}/{a}" for p in NAMES for a in ("errors", "report")))
+    rows = runnable(tuple(f"{p}/{a}" for p in NAMES for a in ("errors", "deviations")))
     assert {r["notebook"].parent for r in rows} == {ROOT / SHARED} and len(rows) == 2 * len(NAMES)
     tasks = plan_tasks(rows, str(tmp_path), dict(profile="offline"), {})
     assert [t.parameters["paper"] for t in tasks] == [r["paper"] for r in rows]

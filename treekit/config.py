@@ -69,7 +69,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
         "lxml",
         "cmarkgfm",
         "koreanize_matplotlib",
-        "jinja2",
         "tornado",
     ),
     "parser": ("stanza",),

@@ -73,12 +73,8 @@ def data_files(
     shared = {
         "claims.csv": "treekit.figures.claims",
     }  # read for all papers, by these
-    readers = {
-        "models": ".training.",
-        "report_template": ".paper_report",
-    }  # folder -> part of the names of the modules that read it
     unread = {"cluster", "course_template", "papers", "paper_template"}
-    unread |= {place for place, part in readers.items() if not any(part in m for m in modules)}
+    unread |= set() if any(".training." in m for m in modules) else {"models"}
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [
         path
@@ -86,10 +82,7 @@ def data_files(
         for path in p.data_files()
         if (shared[path.name] in modules if path.name in shared else p.name in named)
     ]
-    unread_files = {"README.md"} | (
-        set() if any(".paper_report" in m for m in modules) else {"inventory.csv", "seconds.csv"}
-    )
-    return [path for path in kit + own if path.name not in unread_files]
+    return [path for path in kit + own if path.name not in ("README.md", "inventory.csv", "seconds.csv")]
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #48576776
 LIBRARIES = (

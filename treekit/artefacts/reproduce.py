@@ -666,24 +666,19 @@ def papers_read(task):
     paper, _, artefact = task.name.partition("/")
     if artefact in get_paper(paper).reads_all_tables:
         return tuple(p.name for p in papers())
-    return (paper,) if artefact in ("claims", "report") else ()
+    return (paper,) if artefact == "claims" else ()
 
 
 def stage_of(task):
-    "Stage in which a task runs: 0, those without tables as inputs; 1, those with; 2, reports, which read the claims, too."
-    return 2 if task.name.endswith("/report") else int(bool(papers_read(task)))
-
-
-def _later(task):
-    "Artefacts whose files are no input of a task that reads tables: itself, and those of the later stages."
-    return ("report",) if stage_of(task) == 2 else ("claims", "report")
+    "Stage in which a task runs: 0, those without tables as inputs; 1, those with."
+    return int(bool(papers_read(task)))
 
 
 def _looked_up(task, profile, folder, kept, store):
     "Set a task's input hashes and, if its record is up to date, its outcome."
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
     if papers := papers_read(task):
-        task.made_from |= dict(tables=[tables_below(folder / paper, *_later(task)) for paper in papers])
+        task.made_from |= dict(tables=[tables_below(folder / paper, "claims") for paper in papers])
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store):
@@ -755,7 +750,7 @@ def reproduce_all(
             t.unchanged = False
         return chosen
 
-    stages = filter(None, map(waiting, range(3)))
+    stages = filter(None, map(waiting, range(2)))
     need_open_files()
     run_tasks(
         stages,

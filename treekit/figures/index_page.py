@@ -176,7 +176,6 @@ def _findings(folder, found):
 def _pages(paper, folder):  # label -> address from the paper's folder
     "Pages about a paper that are there."
     pages = {
-        "report": "report.md",
         "errata": "inconsistencies.md",
         "choices": "deviations.md",
         "full run": f"../../../nbs/docs/howto/full_run_{paper}.md",
@@ -426,9 +425,7 @@ def _choices(paper, folder):
 
 
 def _read_on(paper, folder):
-    tex = " ([LaTeX](report.tex))" if (folder / paper / "report.tex").exists() else ""
     shown = {
-        "report": f"[reproducibility report]({{}}){tex}",
         "errata": "[errata]({})",
         "choices": "[choices of this implementation, for an answer of the authors]({})",
         "full run": "[what a full run takes]({})",
