@@ -72,19 +72,3 @@ def test_where_less_is_better_the_smallest_is_bold():
 @pytest.mark.parametrize("metric", ["Len", "FIT", "PE", "calls", "no such metric"])
 def test_what_has_no_direction_has_no_best(metric):
     assert best_cells([row("a", metric, 1.0), row("b", metric, 2.0)], CellScores()) == {}
-
-
-def test_rows_are_ordered_by_what_is_better():
-    "In the order of a table's rows, too, a low rate of collapse is good."
-    from treekit.figures.cells import TableCell
-    from treekit.figures.claims_page import row_order
-
-    column = "d", "COL-RATE"
-    printed = {column: {"a": 1.0, "b": 5.0, "c": 100.0}}
-    ours = {
-        column: {
-            m: TableCell("g", m, *column, None, v, v, v, 10, "m") for m, v in (("a", 2.0), ("b", 3.0), ("c", 90.0))
-        }
-    }
-    found = row_order(printed, ours, paper="rdr2", artefact="table4", group="g", model="m")
-    assert found.printed == found.ours == ("a", "b", "c") and found.tau == 1.0

@@ -2,6 +2,7 @@
 pages that returns what is wrong, and finds a page that was changed."""
 
 import csv, io, re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,26 @@ def counts_disagree(pages):
             (p.name, "errata"): f"[{label} {sum(r['paper'] in (p.name, label) for r in errata)}](" in pages[FRONT],
         }
     return [what for what, right in said.items() if not right]
+
+
+def record_disagrees(pages):
+    # the record of verdicts has what the tables have, and the pages what the record has
+    found, told = Counter(), Counter()
+    for name, table in tables(pages).items():
+        paper, _, stem = name[:-4].partition("/")
+        for r in table:
+            if "verdict" in r and "reason" in r and (r["verdict"] != "not run" or r["published"]):
+                found[paper, stem, "cells", r["verdict"] or "not judged"] += 1
+            if (paper, stem) == ("real", "methods") and r["own_is"]:
+                found[paper, stem, f"{r['paper']}, {r['dataset']}", r["own_is"]] += 1
+    for r in tables(pages)["verdicts.csv"]:
+        told[r["paper"], r["table"], r["about"], r["verdict"]] = int(r["n"])
+    shown = [
+        (about, verdict)
+        for _, table, about, verdict in told
+        if table == "methods" and not re.search(rf"^\| {about} \|[^|]*\d {verdict}", pages["README.md"], re.M)
+    ]
+    return [*(found - told), *(told - found), *shown]
 
 
 def outside_their_interval(pages):
@@ -113,6 +134,7 @@ def titles_that_state(pages):
 
 CHANGES = {  # check -> a page, a text in it, and another in its place
     counts_disagree: ("README.md", " run by a bundled", "0 run by a bundled"),
+    record_disagrees: ("verdicts.csv", "worse,2", "better,2"),
     outside_their_interval: ("toq/README.md", "## Cost", "30.0 [40, 60]\n\n## Cost"),
     judged_without_a_verdict: ("toq/README.md", "## Cost", "Table 2 is confirmed.\n\n## Cost"),
     without_a_model: ("toq/table2.md", "simulated", "tested"),

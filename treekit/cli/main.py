@@ -6,7 +6,7 @@
 __all__ = ['SECTIONS', 'own', 'main', 'reproduce', 'ask', 'list_', 'cassette', 'replay', 'doctor']
 
 # %% ../../nbs/25_cli/12_main.ipynb #37858ac2
-import json, os, sys
+import json, os, shutil, sys
 from functools import partial
 from pathlib import Path
 
@@ -311,8 +311,21 @@ def _named_already(task):
     return len(task.reasons) == 1 and task.reasons[0][0] in (task.error or "")
 
 
+def _show(folder, task):
+    "Print the table of an artefact, or name its picture."
+    from treekit.figures.tables import table_text
+
+    stem = folder / task.name
+    if not task.code or task.counts:
+        text = table_text(stem.with_suffix(".csv"), shutil.get_terminal_size((100, 24)).columns)
+        pictures = [os.path.relpath(p) for p in sorted(stem.parent.glob(f"{stem.name}*.png"))]
+        click.echo("\n\n".join(filter(None, [text, ", ".join(pictures)])) + "\n")
+
+
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
+    from treekit.figures.verdicts import counts_text
+
     if as_json:
 
         def fate(t):
@@ -327,8 +340,11 @@ def _outcome(tasks, folder, as_json):
             )
 
         click.echo(json.dumps([fate(t) for t in tasks], indent=1))
+    if not as_json and len(tasks) == 1:
+        _show(folder, tasks[0])
     for t in () if as_json else tasks:
-        verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
+        failed = f"{n} failed questions" if (n := t.counts.get("failures")) else ""
+        verdicts = "; ".join(filter(None, [counts_text(t.counts), failed]))
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
         if _named_already(t):
@@ -475,19 +491,15 @@ def list_(paper, profile, as_json):
       treekit list treerare --json
     """
     from textwrap import shorten
-    from treekit.figures.claims_page import claims_by_artefact
-    from treekit.figures.verdicts import count_verdicts
+    from treekit.figures.index_page import saved_verdicts
     from treekit.artefacts.build_cache import read_record
 
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
     choose("profile", profile, known)
-    rows, claims = [], {}
+    rows, found = [], saved_verdicts(root() / "figures" / profile)
     for r in inventory(paper):
-        if r["paper"] not in claims:
-            claims[r["paper"]] = claims_by_artefact(root() / "figures" / profile / r["paper"] / "claims.csv")
         stem = root() / "figures" / profile / r["paper"] / r["artefact"]
         last = read_record(work_dir("runs", profile) / r["paper"] / f"{r['artefact']}.json")
-        table = stem.with_suffix(".csv")
         rows.append(
             {k: r[k] for k in ("paper", "artefact", "kind", "title")}
             | dict(
@@ -496,8 +508,8 @@ def list_(paper, profile, as_json):
                 last_run=last.get("when", ""),
                 error=last.get("error", ""),
                 files=sorted(p.name for p in stem.parent.glob(f"{stem.name}.*")),
-                verdicts=count_verdicts(table) if table.exists() else {},
-                claims=claims[r["paper"]].get(r["artefact"], {}),
+                verdicts=found.get((r["paper"], r["artefact"], "cells"), {}),
+                claims=found.get((r["paper"], r["artefact"], "claims"), {}),
             )
         )
     if as_json:

@@ -5,22 +5,26 @@
 # %% auto #0
 __all__ = ['FLAGS', 'LEGEND', 'LEGEND_OF_FAILURES', 'NO_VERDICT', 'LEGEND_OF_VERDICTS', 'LEGEND_OF_PRINT', 'PageCell',
            'pivot_cells', 'span_of', 'is_synthetic_table', 'what_was_run', 'TablePage', 'to_markdown', 'markdown_page',
-           'to_html', 'html_page', 'command_line', 'save_csv', 'save_table', 'is_consistent', 'contradictions',
-           'save_errata']
+           'to_html', 'html_page', 'command_line', 'save_csv', 'save_table', 'table_text', 'is_consistent',
+           'contradictions', 'save_errata']
 
 # %% ../../nbs/16_figures/08_tables.ipynb #bad1da96
 import re, shlex
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
+from textwrap import shorten, wrap
+from types import SimpleNamespace
+from unicodedata import east_asian_width
 
 from ..config import profile_names
-from ..utils.sanitize import csv_text, ht, md, md_line
+from ..utils.sanitize import csv_text, ht, md, md_line, printable
 from .cells import CellScores, name_and_run, read_scores, write_scores
 from .significance import best_cells
 from .titles import artefact_of, description_of, is_added, run_command_options, changed_settings
 from ..papers.plugin import get_paper, read_rows
-from .verdicts import JUDGED, NOT_APPLICABLE, VERDICTS, names_failures
+from .verdicts import JUDGED, NOT_APPLICABLE, count_verdicts, counts_text, names_failures
 from ..scoring.statistics import p_text
 from ..utils.atomic_write import write_whole
 
@@ -173,14 +177,11 @@ def _summary(df):
     )
     if not done:
         return "Nothing was run." + empty
-    found = {v: sum(df.verdict == v) for v in VERDICTS[:-1]} | {
-        "not run": int(((df.verdict == "not run") & df.published.notna()).sum())
-    }
-    counts, said = "; ".join(f"{v}: {n}" for v, n in found.items()), df.attrs.get("said", "")
+    found, said = count_verdicts([dict(zip(df.columns, line)) for line in _lines(df, 3)]), df.attrs.get("said", "")
     told = f" {separates}" if (separates := df.attrs.get("separates")) else ""
-    judged = sum(found[v] for v in JUDGED)
+    judged = sum(found.get(v, 0) for v in JUDGED)
     chance = f" By chance up to {0.05 * judged:.2g} of {judged} judged cells are different, at 5 % each." * bool(judged)
-    found = f"Cells {counts}.{chance}" if any(r["verdict"] for r in done) else NO_VERDICT
+    found = f"Cells: {counts_text(found)}.{chance}" if any(r["verdict"] for r in done) else NO_VERDICT
     return found + told + empty + _obstacles(done) + (f" {said}" if said else "")
 
 
@@ -422,6 +423,63 @@ def save_table(
     for ending, content in pages.items():
         write_whole(folder / f"{name}{ending}", content)
     return [folder / f"{name}{ending}" for ending in (".csv", *pages)]
+
+# %% ../../nbs/16_figures/08_tables.ipynb #7e5a0002
+def _fitted(heads, rows, width):
+    "Lines of a table: cells are wrapped, and columns that don't fit follow below, with the first one again."
+    most = max(18, width // len(heads) - 2)
+    columns = list(zip(*rows))
+    sizes = [min(most, max(map(len, (*h.split(), *texts)), default=0)) for h, texts in zip(heads, columns)]
+    blocks, used = [[0]], sizes[0]
+    for i, size in enumerate(sizes[1:], 1):
+        if used + 2 + size > width:
+            blocks, used = [*blocks, [0]], sizes[0]
+        blocks[-1].append(i)
+        used += 2 + size
+    for block in blocks:
+        yield ""
+        for row in (heads, ["-" * size for size in sizes], *rows):
+            wide = [1 + any(east_asian_width(c) in "WF" for c in row[i]) for i in block]
+            cells = [wrap(printable(row[i]), max(1, sizes[i] // w)) for i, w in zip(block, wide)]
+            for parts in zip_longest(*cells, fillvalue=""):
+                yield "  ".join(part.ljust(sizes[i]) for i, part in zip(block, parts)).rstrip()
+
+
+def table_text(
+    path: Path,  # a CSV from `save_table`
+    width: int,  # characters
+    most: int = 40,  # rows
+) -> str:  # empty if there is nothing to show
+    "Table as plain text: of a comparison the measured cells, each with the printed one."
+    rows, note = read_rows(Path(path)), ""
+    if not rows:
+        return ""
+    if _is_comparison(SimpleNamespace(columns=rows[0])):
+        first = rows[0]["group"]
+        printed = {(r["method"], r["dataset"], r["metric"]): r["published"] for r in rows if r["group"] == first}
+
+        def shown(r):
+            if r is None:
+                return ""
+            told = r["published"] or printed.get((name_and_run(r["method"])[0], r["dataset"], r["metric"]), "")
+            return " ".join(
+                filter(None, [r["reproduced"], f"({told})" if told else "", r["verdict"] * (r["verdict"] in JUDGED)])
+            )
+
+        heads, lines = pivot_cells([r for r in rows if r["reproduced"]], shown)
+        note = f"In brackets: printed, {first}." if any("(" in text for line in lines for text in line[2:]) else ""
+        groups = list(dict.fromkeys(line[0] for line in lines))
+        note = " ".join(
+            filter(None, [f"Measured: {groups[0]}." if len(groups) == 1 and groups != [first] else "", note])
+        )
+        skip = len(groups) == 1
+        heads, lines = ["group", "method", *heads][skip:], [line[skip:] for line in lines]
+    else:
+        heads, lines = list(rows[0]), [[shorten(text, 160, placeholder=" …") for text in r.values()] for r in rows]
+    if not lines:
+        return ""
+    left = f"\n{len(lines) - most:,} more rows: {Path(path).with_suffix('.md').name}" if len(lines) > most else ""
+    return "\n".join([*([note] if note else []), *_fitted(heads, lines[:most], width)]).strip("\n") + left
 
 # %% ../../nbs/16_figures/08_tables.ipynb #41a99e85
 _NO_ERRATUM = re.compile(r"(holds|consistent|can't be checked)(:.*)?", re.S)

@@ -16,7 +16,7 @@ from ..experiments.provenance import choices, differences, is_embedded
 from ..experiments.paper_settings import has_settings, said_of, silent_on
 from ..experiments.results import FAILED
 from ..experiments.tables import PRINTED
-from ..papers.plugin import get_paper
+from ..papers.plugin import get_paper, read_rows
 from .cells import CellScores, scores_of_rows
 from .equivalence import SHARE, Noise, noise, noise_of_print, ratio_interval
 from .significance import direction_of, separated, separations, sides
@@ -614,12 +614,11 @@ def _failed_questions(rows):
 
 
 def count_verdicts(
-    path: Path | str,  # a CSV from `save_table`
+    table: Path | str | list[dict],  # a CSV from `save_table`, or its rows as texts
 ) -> dict:
     # returns verdict -> number of cells, and "failures" -> failed questions of all methods; without verdicts only the latter
-    "Counts of verdicts and failures of a written table."
-    with open(path, encoding="utf-8", newline="") as f:
-        rows = list(csv.DictReader(f))
+    "Counts of verdicts and failures of a table."
+    rows = table if isinstance(table, list) else read_rows(Path(table))
     if not rows or "verdict" not in rows[0]:
         failed = _failed_questions(rows)
         return {"failures": failed} if failed else {}

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['bootstrap', 'PairedTest', 'paired_test', 'mcnemar', 'wilson', 'resample_weights', 'Contrast', 'contrast', 'normal_p',
-           'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery', 'kendall', 'Agreement',
-           'fleiss_kappa', 'pearson', 'spearman', 'frontier_area', 'mauve']
+           'one_sided', 'equivalence', 'questions_needed', 'p_text', 'false_discovery', 'Agreement', 'fleiss_kappa',
+           'pearson', 'spearman', 'frontier_area', 'mauve']
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #c26fcc6c
 from collections import Counter
@@ -254,22 +254,6 @@ def false_discovery(
     from scipy.stats import false_discovery_control
 
     return [float(q) for q in false_discovery_control(ps)]
-
-# %% ../../nbs/10_scoring/00_statistics.ipynb #9a5dfe1a
-def kendall(
-    x,  # one value per row
-    y,  # the same rows' other values; or many such lists, (lists, rows)
-):  # a number for each list; NaN if one side is constant
-    "Kendall's tau-b. Differences below 1e-9 are ties, because the last bits of a mean differ between processors."
-    import numpy as np
-
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    i, j = np.triu_indices(len(x), 1)
-    a, b = (np.sign((v[..., i] - v[..., j]).round(9)) for v in (x, y))
-    norm = np.sqrt((a * a).sum() * (b * b).sum(axis=-1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tau = (a * b).sum(axis=-1) / norm
-    return float(tau) if y.ndim == 1 else tau
 
 # %% ../../nbs/10_scoring/00_statistics.ipynb #a431549a
 @dataclass(frozen=True)

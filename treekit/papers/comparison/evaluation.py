@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SIZES_ON_TWO_CORES', 'SMALL_SEARCH', 'TOP_K', 'ROWS', 'PLAIN', 'ComparedMethod', 'small_run', 'warnings_by_method',
-           'beside_baselines', 'what_methods_add']
+           'beside_baselines', 'own_and_best', 'what_methods_add']
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bca489b1
 import re
@@ -103,12 +103,19 @@ def warnings_by_method(
     return [dict(method=m, warning=said, questions=found[m, said], n=asked[m]) for m, said in order]
 
 
+def _word(test):
+    "Verdict of a paired test on the paper's own method beside a baseline."
+    if test.difference == test.low == test.high == 0:
+        return "identical"
+    return "inconclusive" if test.p > 0.05 else "better" if test.difference > 0 else "worse"
+
+
 def beside_baselines(
     results: Results,
     rows: dict[str, ComparedMethod],
 ) -> list[
     dict
-]:  # paper, method, dataset, metric, n, failures, value, low, high, calls, tokens, critical_path, warned; own_adds, adds_low, adds_high, p
+]:  # paper, method, dataset, metric, n, failures, value, low, high, calls, tokens, critical_path, warned; own_adds, adds_low, adds_high, p, own_is
     "Quality and cost of each row, and what the paper's own method adds to it: paired by question, with a 95 % interval."
     found, cost = question_scores(results, QUALITY), {(c["method"], c["dataset"]): c for c in results.cost()}
     own = {(rows[m].paper, d): scores for (m, d), scores in found.items() if rows[m].proposed}
@@ -124,27 +131,33 @@ def beside_baselines(
         line |= dict(critical_path=spent["critical_path"], warned=warned[m, d])
         if mine and not rows[m].proposed and not m.endswith(PLAIN):
             test = paired_test(*zip(*((scores[q], mine[q]) for q in scores)))
-            line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p)
+            line |= dict(own_adds=test.difference, adds_low=test.low, adds_high=test.high, p=test.p, own_is=_word(test))
         made.append(line)
     return made
+
+
+def own_and_best(
+    lines: list[dict],  # from `beside_baselines`
+) -> list[tuple[dict, dict]]:  # line of the paper's own method, line of its best baseline; by paper and data set
+    "Each paper's own method and its best baseline in this run."
+    found = []
+    for key in dict.fromkeys((line["paper"], line["dataset"]) for line in lines):
+        some = [line for line in lines if (line["paper"], line["dataset"]) == key]
+        own = [line for line in some if "own_adds" not in line and not line["method"].endswith(PLAIN)]
+        if others := [line for line in some if "own_adds" in line]:
+            found.append((own[0], max(others, key=lambda line: line["value"])))
+    return found
 
 
 def what_methods_add(
     lines: list[dict],  # from `beside_baselines`
 ) -> list[str]:  # a sentence for each paper
-    """Each paper's own method beside its best baseline here: the difference with its interval, and the ratio of tokens.
-    A difference is shown where the sign-flip test of `paired_test` shows it (p ≤ .05)."""
+    "Each paper's own method beside its best baseline here: the verdict, the difference with its interval, and the ratio of tokens."
     said = []
-    for paper in dict.fromkeys(line["paper"] for line in lines):
-        own = next((line for line in lines if line["paper"] == paper and "own_adds" not in line), None)
-        others = [line for line in lines if line["paper"] == paper and "own_adds" in line]
-        if not own or not others:
-            continue
-        best = max(others, key=lambda line: line["value"])
+    for own, best in own_and_best(lines):
         low, high = best["adds_low"], best["adds_high"]
-        verdict = "no difference is shown" if best["p"] > 0.05 else "helps" if low > 0 else "harms"
         said.append(
-            f"{own['method']} beside {best['method']}: {best['own_adds']:+.2f} [{low:+.2f}, {high:+.2f}] {own['metric']} on "
-            f"{own['n']} questions of {own['dataset']}, {verdict}; it takes {own['tokens'] / best['tokens']:.1f} times the tokens."
+            f"{own['method']} beside {best['method']}: {best['own_is']}, {best['own_adds']:+.2f} [{low:+.2f}, {high:+.2f}] "
+            f"{own['metric']} on {own['n']} questions of {own['dataset']}; it takes {own['tokens'] / best['tokens']:.1f} times the tokens."
         )
     return said
