@@ -52,8 +52,7 @@ def test_all_papers_share_the_notebooks_and_get_their_own_name(tmp_path):
     assert command_of(tasks[0].name, "offline", tasks[0].parameters) == f"treekit reproduce {tasks[0].name}"
     for r in (r for r in rows if r["artefact"] == "errors"):
         assert f"treekit.papers.{r['paper']}.evaluation" in modules_behind(r["paper"], r["notebook"])
-    first = NAMES[0]
     assert (
-        get_paper(first).notebook("claims").parent.name == first
+        get_paper(NAMES[0]).notebook("claims").parent.name == NAMES[0]
         and get_paper("across").notebook("errors").parent.name == "across"
     )

@@ -23,9 +23,9 @@ def pages():  # path below the folder of results -> text; of a picture, its titl
 
     pictures = {p: Image.open(p).info for p in OFFLINE.glob("*/*.png")}
     found = {p: f"{info.get('Title', '')}\n{info.get('Description', '')}" for p, info in pictures.items()}
-    texts = {p: p.read_text(encoding="utf-8") for p in OFFLINE.rglob("*") if p.suffix in (".md", ".csv")}
-    made = {p.relative_to(OFFLINE).as_posix(): text for p, text in (found | texts).items()}
-    return made | {FRONT: (OFFLINE / FRONT).read_text(encoding="utf-8")}
+    files = [OFFLINE / FRONT, *(p for p in OFFLINE.rglob("*") if p.suffix in (".md", ".csv"))]
+    texts = {p: p.read_text(encoding="utf-8") for p in files}
+    return {p.relative_to(OFFLINE).as_posix(): text for p, text in (found | texts).items()}
 
 
 def tables(pages, folder=""):
@@ -53,23 +53,21 @@ def counts_disagree(pages):
 
 
 def record_disagrees(pages):
-    # the record of verdicts has what the tables have, and the pages what the record has
-    found, told = Counter(), Counter()
-    for name, table in tables(pages).items():
-        paper, _, stem = name[:-4].partition("/")
-        for r in table:
-            if "verdict" in r and "reason" in r and (r["verdict"] != "not run" or r["published"]):
-                found[paper, stem, "cells", r["verdict"] or "not judged"] += 1
-            if (paper, stem) == ("real", "methods") and r["own_is"]:
-                found[paper, stem, f"{r['paper']}, {r['dataset']}", r["own_is"]] += 1
-    for r in tables(pages)["verdicts.csv"]:
-        told[r["paper"], r["table"], r["about"], r["verdict"]] = int(r["n"])
-    shown = [
-        (about, verdict)
-        for _, table, about, verdict in told
-        if table == "methods" and not re.search(rf"^\| {about} \|[^|]*\d {verdict}", pages["README.md"], re.M)
+    # the record of verdicts has what the tables have, and the results page what the record has
+    rows = [(*name[:-4].split("/"), r) for name, table in tables(pages).items() if "/" in name for r in table]
+    found = Counter(
+        (paper, stem, "cells", r["verdict"] or "not judged")
+        for paper, stem, r in rows
+        if {"verdict", "reason"} <= r.keys() and (r["verdict"] != "not run" or r["published"])
+    )
+    found += Counter((*at, f"{r['paper']}, {r['dataset']}", r["own_is"]) for *at, r in rows if r.get("own_is"))
+    told = Counter({tuple(r.values())[:4]: int(r["n"]) for r in tables(pages)["verdicts.csv"]})
+    unsaid = [
+        k
+        for k, n in told.items()
+        if k[1] == "methods" and not re.search(rf"^\| {k[2]} \|[^|]*{n} {k[3]}", pages["README.md"], re.M)
     ]
-    return [*(found - told), *(told - found), *shown]
+    return [*(found - told), *(told - found), *unsaid]
 
 
 def outside_their_interval(pages):
@@ -122,10 +120,11 @@ def without_a_model(pages):
 
 def titles_that_state(pages):
     "A picture's title begins with its paper; it or the line below names who answered; no finding of a simulated model is in it."
-    pictures = [(*name[:-4].split("/"), *text.split("\n")) for name, text in pages.items() if name.endswith(".png")]
     return [
         (paper, name, title)
-        for paper, name, title, ran in pictures
+        for picture, text in pages.items()
+        if picture.endswith(".png")
+        for paper, name, title, ran in [(*picture[:-4].split("/"), *text.split("\n"))]
         if not title.startswith(title_of(paper, name).partition(":")[0].split(", ")[0])
         or not MODELS.search(f"{title} {ran}")
         or ("simulated" in ran and FINDING.search(title))
@@ -147,3 +146,11 @@ def test_the_pages_agree(check, pages):
     assert check(pages) == []
     page, text, other = CHANGES[check]
     assert text in pages[page] and check(pages | {page: pages[page].replace(text, other)}) != []
+
+
+def test_a_notebook_shows_its_committed_picture():
+    shown = "".join(p.read_text(encoding="utf-8") for p in OFFLINE.parents[1].glob("nbs/reproduce/*/*.ipynb"))
+    drawn = [
+        f"{p.parent.name}/{p.name}" for p in OFFLINE.glob("*/*.png") if p.stem != "errors"
+    ]  # a notebook of all papers
+    assert [path for path in drawn if f"(../../../figures/offline/{path})" not in shown] == []

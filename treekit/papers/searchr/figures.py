@@ -76,7 +76,7 @@ def _cells(node, lines, titles):
     def named(hits, text):
         texts = list(dict.fromkeys(printable(text(h)) for h in hits))  # distinct titles
         more = [entry(f"and {len(texts) - titles} more", 1)] if len(texts) > titles else []
-        return [entry(t, 2, "▪") for t in texts[:titles]] + more or [entry("none", 1)]
+        return [entry(t, 3, "▪") for t in texts[:titles]] + more or [entry("none", 1)]
 
     def title(hit):
         return hit.get("title") or hit["id"]

@@ -284,7 +284,7 @@ class _Architecture:
         for width, left, texts in zip(self.widths[1:], self.lefts[1:], way):
             if not texts:
                 continue
-            most = self.lines if len(texts) == 1 else 2
+            most = self.lines if len(texts) == 1 else 3
             valid = texts[0][1] == "✓"
             row.append((Block(width, [entry(t, most, m) for t, m in texts], edge=1.4 if valid else 0.6), left, y))
         return row
@@ -296,7 +296,7 @@ _NARROWEST = 360  # points
 def draw_architecture(
     trace: Trace,  # of a `TreeOfQuestion`
     width: float = PAGE,  # inches; six columns need five
-    lines: int = 5,  # most lines for one text
+    lines: int = 6,  # most lines for one text
     most: int = 5,  # sub-questions of one question to draw
 ):  # matplotlib figure
     "Figure of Algorithm 1: each question's path through the planner's parts, level by level (ToQ, Fig. 1)."
