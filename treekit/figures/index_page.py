@@ -341,6 +341,7 @@ def _small_model_table(paper, folder, artefacts):
         lines.append(
             (
                 md(r["method"]),
+                md(r["dataset"]),
                 f"{printed[0]:.1f} ({md(printed[1])})" if printed else "",
                 f"{value:.1f} {_interval(low, high)}",
                 f"{value - printed[0]:+.1f} {_interval(low - printed[0], high - printed[0])}" if printed else "",
@@ -349,10 +350,10 @@ def _small_model_table(paper, folder, artefacts):
         )
     if not rows:
         return ""
-    first, numbers = rows[0], sorted({int(r["n"]) for r in rows})
-    heads = "row", "printed", "measured", "difference", "the paper's method adds"
+    numbers = sorted({int(r["n"]) for r in rows})
+    heads = "row", "data set", "printed", "measured", "difference", "the paper's method adds"
     return (
-        f"SmolLM2 (135 million parameters) answered {' to '.join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))} questions of {md(first['dataset'])}; {md(first['metric'])} in percent, "
+        f"SmolLM2 (135 million parameters) answered {' to '.join(map(str, dict.fromkeys((numbers[0], numbers[-1]))))} questions a data set; {md(rows[0]['metric'])} in percent, "
         "95 % intervals in brackets. It is far smaller than the printed models, and the sizes are smaller: the difference is no verdict on the paper. "
         "*Base model*: without fine-tuning. A blank: print has no such cell. [More](../real/methods.md).\n\n"
         + md_table(heads, lines)
@@ -448,12 +449,13 @@ def _costs(paper, folder):
     rows = [r for r in _small_rows(paper, folder) if "base model" not in r["method"]]
     if not rows:
         return ""
+    rows = [r for r in rows if r["dataset"] == rows[0]["dataset"]]
 
     def told(r):
         calls, waits = (f"{float(r[k]):.1f}" for k in ("calls", "critical_path"))
         return f"{md(r['method'])} {calls} calls ({waits} sequential) and {float(r['tokens']):,.0f} tokens"
 
-    return f"Per question, with SmolLM2: {'; '.join(map(told, rows))}. [Printed sizes](../../../nbs/docs/howto/full_run_{paper}.md)."
+    return f"Per question of {md(rows[0]['dataset'])}, with SmolLM2: {'; '.join(map(told, rows))}. [Printed sizes](../../../nbs/docs/howto/full_run_{paper}.md)."
 
 
 def _failures(paper, folder):

@@ -7,7 +7,7 @@ __all__ = ['beside_plot', 'cost_plot']
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #5eb7b9cd
 from ...figures.plots import PAGE, describe, house_style
-from ...figures.style import INTERVALS, PALETTE, role_colour
+from ...figures.style import INTERVALS, MARKERS, PALETTE, role_colour
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #4b3cc666
 def beside_plot(
@@ -20,30 +20,37 @@ def beside_plot(
     import matplotlib.pyplot as plt
 
     house_style()
-    heads = {}  # paper and data set -> its rows
+    heads, sets = {}, [*dict.fromkeys(line["dataset"] for line in lines)]  # paper -> method -> its lines
     for line in lines:
-        heads.setdefault(f"{line['paper']}, {line['dataset']} (n = {line['n']})", []).append(line)
-    places = [place for head, some in heads.items() for place in (head, *some)]
-    height, stacked = 0.9 + 0.22 * len(places), width < PAGE  # one above the other in a column
+        heads.setdefault(line["paper"], {}).setdefault(line["method"], []).append(line)
+    places = [(head, some) for head, methods in heads.items() for head, some in ((head, []), *methods.items())]
+    height, stacked = 1.1 + 0.22 * len(places), width < PAGE  # one above the other in a column
     shape = dict(nrows=2, sharex=False) if stacked else dict(ncols=2, width_ratios=(3, 2))
     fig, (quality, adds) = plt.subplots(
         **shape, sharey=True, figsize=(width, height * (1 + stacked)), layout="constrained"
     )
-    for y, line in enumerate(places):
-        if isinstance(line, str):
-            continue
-        colour = role_colour("own") if line["method"] in own else "#a0a0a0"
+    for y, line in (
+        (y + 0.3 * (i - (len(some) - 1) / 2), x) for y, (_, some) in enumerate(places) for i, x in enumerate(some)
+    ):
+        colour, marker = (
+            role_colour("own") if line["method"] in own else "#a0a0a0",
+            MARKERS[sets.index(line["dataset"])],
+        )
         shown = [(quality, "low", "value", "high")] + [(adds, "adds_low", "own_adds", "adds_high")] * (
             "own_adds" in line
         )
         for ax, *names in shown:
             low, value, high = (100 * line[name] for name in names)
             ax.plot([low, high], [y, y], "-", color=colour, lw=1.4, marker="")
-            ax.plot(value, y, "D", color=colour, mec="black", mew=0.4, ms=4.5)
+            ax.plot(value, y, marker, color=colour, mec="black", mew=0.4, ms=4.5)
     for ax in (quality, adds):
-        ax.set_yticks(range(len(places)), [p if isinstance(p, str) else p["method"] for p in places], fontsize=7)
-        for tick, place in zip(ax.get_yticklabels(), places):
-            tick.set_fontweight("bold" if isinstance(place, str) else "normal")
+        ax.set_yticks(range(len(places)), [head for head, _ in places], fontsize=7)
+        for tick, (_, some) in zip(ax.get_yticklabels(), places):
+            tick.set_fontweight("normal" if some else "bold")
+    for dataset, marker in zip(sets, MARKERS):
+        n = max(line["n"] for line in lines if line["dataset"] == dataset)
+        adds.plot([], [], marker, color="#a0a0a0", mec="black", mew=0.4, ms=4.5, label=f"{dataset} (n = {n})")
+    fig.legend(loc="outside lower center", ncols=len(sets) if width >= PAGE else 1)
     if not stacked:
         adds.tick_params(labelleft=False)
     quality.set(xlabel="gold answers, %" if stacked else f"gold answers stated by {model}, %", xlim=(0, None))
@@ -58,22 +65,27 @@ def cost_plot(
     model: str,  # who answered
     width: float = PAGE,  # inches
 ):  # matplotlib figure
-    "Quality by tokens: an arrow from each paper's best baseline to its own method."
+    "Quality by tokens: an arrow from each paper's best baseline to its own method, on each data set."
     import matplotlib.pyplot as plt
 
     house_style()
     fig, ax = plt.subplots(figsize=(width, 3.2), layout="constrained")
     colours = dict(zip(dict.fromkeys(own["paper"] for own, _ in pairs), PALETTE))
+    sets = [*dict.fromkeys(own["dataset"] for own, _ in pairs)]
     for own, best in pairs:
         colour, (start, end) = colours[own["paper"]], ((p["tokens"], 100 * p["value"]) for p in (best, own))
         if start != end:
             ax.annotate("", end, start, arrowprops=dict(arrowstyle="->", color=colour, lw=1.2, shrinkA=4, shrinkB=4))
         ax.plot(*start, "o", mfc="white", mec=colour, ms=5)
-        ax.plot(*end, "D", color=colour, ms=5, label=f"{own['paper']}, {own['dataset']}")
+        ax.plot(*end, MARKERS[sets.index(own["dataset"])], color=colour, ms=5)
+    for paper, colour in colours.items():
+        ax.plot([], [], "-", color=colour, marker="", label=paper)
+    for dataset, marker in zip(sets, MARKERS):
+        ax.plot([], [], marker, color="#a0a0a0", label=dataset)
     ax.set(xscale="log", xlabel="tokens per question", ylabel=f"gold answers stated\nby {model}, %", ylim=(0, None))
     ax.set_xticks(marks := [200, 500, 1000, 2000, 5000, 10000, 20000], [f"{t:,}" for t in marks])
     ax.set_xticks([], minor=True)
     tokens = [p["tokens"] for pair in pairs for p in pair]
     ax.set_xlim(min(tokens) / 1.2, max(tokens) * 1.2)
-    fig.legend(loc="outside lower center", ncols=3 if width >= PAGE else 2)
-    return describe(fig, f"{model}; circle: best baseline, diamond: the paper's method")
+    fig.legend(loc="outside lower center", ncols=4 if width >= PAGE else 2)
+    return describe(fig, f"{model}; open: best baseline, filled: the paper's method")
