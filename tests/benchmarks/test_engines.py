@@ -80,7 +80,9 @@ def openvino():
     import openvino_genai as engine
 
     file, _, _, asked = sources()
-    model = engine.LLMPipeline(str(file), "CPU", INFERENCE_NUM_THREADS=1)
+    apart = engine.SchedulerConfig()
+    apart.enable_prefix_caching = False  # each prompt is read again
+    model = engine.LLMPipeline(str(file), "CPU", INFERENCE_NUM_THREADS=1, scheduler_config=apart)
 
     def write(tokens):
         how = engine.GenerationConfig(max_new_tokens=tokens, do_sample=False, apply_chat_template=False)
