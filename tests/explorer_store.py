@@ -38,6 +38,18 @@ def grown(n, seed=0, text="node {}"):
     return trace
 
 
+def searched(n):
+    "A Monte Carlo search of so many nodes: each round expands a state of the last fifty."
+    rng, trace = random.Random(0), Trace()
+    for i in range(n):
+        round, value = -(-i // 9), rng.random()
+        changes = [[round, 0, value], [round + 1, 1 + n // (i + 1), value / 2]]
+        parent = trace.nodes[rng.randrange(max(0, i - 50), i)] if i else None
+        state = dict(risk=4 * value) if i else {}
+        trace.add("state" if i else "question", f"state {i}", parent=parent, ended=None, changes=changes, **state)
+    return trace
+
+
 def small_runs(store):
     "Two runs that differ on one question; with a search, phrases and links among their trees."
 

@@ -4,7 +4,7 @@ import os, shutil, threading, time
 from pathlib import Path
 
 import pytest
-from explorer_store import grown, kept, small_runs
+from explorer_store import grown, kept, searched, small_runs
 
 from treekit.core.method import Trace
 from treekit.store.run_store import Store
@@ -107,6 +107,33 @@ def test_ten_thousand_nodes(browser, large):
     assert paint < 500 * slow and times[190] < 100 * slow and most <= 150
     assert page.trouble == [] and page.asked == [large.as_uri()]
     page.close()
+
+
+def test_a_search_of_1819_nodes_is_drawn(browser, tmp_path):
+    "The best path is open, what is folded says how much; the whole tree fits any window, and a round shows what was there then."
+    store = Store()
+    file = save_page(ExplorerAPI(store), [kept(store, "search", [searched(1819)])], tmp_path / "search.html")
+    for viewport in (dict(width=1280, height=800), dict(width=400, height=700)):
+        page = opened(browser, file.as_uri(), viewport=viewport)
+        page.keyboard.press("d")  # a fresh page has its keys
+        until(page, "explorer.shownAs === 'drawing'")
+        page.evaluate("explorer.narrow() && explorer.pane('tree')")
+        until(page, "explorer.tree.condensed && explorer.tree.placed")
+        best = page.evaluate("[...explorer.tree.best].map(i => explorer.tree.at[i] >= 0)")
+        assert best and all(best) and page.evaluate("explorer.tree.visible.length") <= 80
+        told = page.evaluate(
+            "explorer.tree.visible.filter(i => explorer.tree.folded[i]).reduce((n, i) => n + explorer.tree.t.end[i] - i - 1, 0)"
+        )
+        assert told + page.evaluate("explorer.tree.visible.length") == 1819
+        assert "size: visits" in page.evaluate("explorer.legend.innerText")
+        page.evaluate("explorer.tree.foldAll(false); explorer.tree.fit(); explorer.round(3)")
+        inside = """(() => { const t = explorer.tree, c = t.canvas, {k, x, y} = t.zoom; return t.visible.every(i => { const a = t.placed.x[i] * k + x, b = t.placed.y[i] * k + y;
+            return a > 0 && a < c.clientWidth && b > 0 && b < c.clientHeight; }); })()"""
+        assert page.evaluate("explorer.tree.visible.length") == 1819 and page.evaluate(inside)
+        assert page.evaluate("explorer.tree.notYet.size") > 1000
+        page.evaluate("for (let n = 0; n < 40; n++) explorer.tree.scale(1.25)")
+        assert page.evaluate("explorer.tree.stretch") == 1 and page.trouble == []
+        page.close()
 
 
 PAYLOADS = [
@@ -313,5 +340,11 @@ def test_a_sweep_and_a_fork_from_the_page(browser, alive):
     page.get_by_label("its new head").select_option("2")
     press_named(page, "Hang it there")
     until(page, "document.querySelector('.tkx-status').innerText.startsWith('Fork: ')")
-    assert page.evaluate("explorer.run.head.about.parent[0]") == name and page.trouble == []
+    until(page, "explorer.other && explorer.other.head.about.parent && explorer.aligned")  # changed on the right
+    assert (
+        page.evaluate("[explorer.run.name, explorer.other.head.about.parent[0]]") == [name, name] and page.trouble == []
+    )
+    assert " → " in page.evaluate("explorer.flipsLine.innerText") and "McNemar" not in page.evaluate(
+        "explorer.flipsLine.innerText"
+    )
     page.close()

@@ -1,44 +1,10 @@
-"RDR²'s oracle by hand, and who routes in its rows."
+"Who routes in RDR²'s rows."
 
 from dataclasses import replace
 
-import pytest
-
 from treekit.papers.rdr2 import method as rdr2
-from treekit.core.types import Question
-from treekit.corpora.documents import build_tree, add_introduction
-from treekit.papers.rdr2.oracle import gold_answers, oracle_route
-from treekit.config import UsageError, load_profile
+from treekit.config import load_profile
 from treekit.papers.rdr2.readers import Reader
-
-TREE = add_introduction(
-    build_tree(
-        "Port Essel",
-        [
-            (1, "content", "Port Essel is a town on a bay."),
-            (1, "structure", "History"),
-            (2, "content", "The engineer Tessia Marl founded it in 1712."),
-            (2, "content", "In winter the ferry stays in."),
-            (1, "structure", "Demographics"),
-            (2, "content", "It has 4,000 inhabitants."),
-            (1, "structure", "References"),
-            (2, "content", "A book."),
-        ],
-        "p",
-    )
-)
-
-# ---- the oracle
-
-
-def test_the_oracle_by_hand():
-    golds = [("Tessia Marl",), ("4,000", "four thousand")]
-    assert [b[:2] for b in oracle_route(TREE, frozenset({4, 5}), golds)] == [("ANSWER", 4), ("EXPAND", 6)]
-    assert oracle_route(TREE, frozenset({5}), [("nobody",)]) == []
-    assert [b[:2] for b in oracle_route(TREE, frozenset(), golds)] == [("EXPAND", 3), ("EXPAND", 6)]
-    with pytest.raises(UsageError):
-        gold_answers(Question("q", "eli5", "Why?"))
-
 
 # ---- metrics over a run
 

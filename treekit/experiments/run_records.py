@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NOTE_VERDICTS', 'LONGEST_NOTE', 'to_record', 'from_record', 'models_record', 'packed_questions', 'save_run',
            'saved_runs', 'announce_run', 'end_announcement', 'running_runs', 'RunRecord', 'find_run', 'save_note',
-           'notes_of', 'save_first_wrong', 'first_wrong_of']
+           'notes_of', 'save_first_wrong', 'first_wrong_of', 'save_study', 'find_study']
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #dc9a2827
 import dataclasses, importlib, inspect, json, sys, time, zlib
@@ -371,16 +371,21 @@ def save_note(
     longest = max(len(text), len(gold))
     if longest > LONGEST_NOTE:
         raise UsageError(f"a note has at most {LONGEST_NOTE:,} characters, not {longest:,}")
-    key, note = f"n:{run}:{row}", dict(verdict=verdict, text=text, gold=gold, time=time.time())
+    note = dict(verdict=verdict, text=text, gold=gold, time=time.time()) if verdict or text or gold else None
+    _put(store, f"n:{run}:{row}", note)
+    return note
+
+
+def _put(store, key, body):
+    "Store a record under a key; None removes it."
 
     def write(db):
         add_table(db, "saved_runs")
         db.execute("DELETE FROM saved_runs WHERE key=?", (key,))
-        if verdict or text or gold:
-            db.execute("INSERT INTO saved_runs VALUES (?,?,?,?)", (key, "", _pack(note), note["time"]))
+        if body is not None:
+            db.execute("INSERT INTO saved_runs VALUES (?,?,?,?)", (key, "", _pack(body), time.time()))
 
     store.write(write)
-    return note if verdict or text or gold else None
 
 
 def notes_of(
@@ -398,12 +403,7 @@ def save_first_wrong(
     label: dict,  # kind, node, why
 ):
     "Store the first wrong node of an answer."
-
-    def write(db):
-        add_table(db, "saved_runs")
-        db.execute("INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,?)", (f"w:{key}", "", _pack(label), time.time()))
-
-    store.write(write)
+    _put(store, f"w:{key}", label)
 
 
 def first_wrong_of(
@@ -416,3 +416,27 @@ def first_wrong_of(
     sql = "SELECT key, body FROM saved_runs WHERE key IN (SELECT value FROM json_each(?))"
     found = store.query(sql, json.dumps([f"w:{key}" for key in keys]))
     return {key.removeprefix("w:"): json.loads(zlib.decompress(body)) for key, body in found}
+
+# %% ../../nbs/14_experiments/01_run_records.ipynb #5b0c61d4
+def save_study(
+    store: Any,  # a `Store`
+    record: dict,  # of `treekit.api.studies.Study`
+) -> str:  # its name
+    "Store a study. The same study keeps its name."
+    name = fingerprint(record)[:12]
+    _put(store, f"s:{name}", record)
+    return name
+
+
+def find_study(
+    store: Any,  # a `Store`
+    name: str,  # or a prefix; "last": the newest
+) -> dict:  # the record
+    "Read a study's record. Raises `UsageError` if there is none, or more than one."
+    known = {key[2:]: body for key, _, body in _with_prefix(store, "s:")}
+    found = [*known][:1] if name == "last" else [n for n in known if n.startswith(name)]
+    if len(found) != 1:
+        raise UsageError(
+            f"{'no' if not found else 'more than one'} study is named {name!r}; there are: {', '.join(known)}"
+        )
+    return known[found[0]]

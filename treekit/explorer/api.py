@@ -268,7 +268,7 @@ class ReplayJobs:
         def work(job):
             made = fork(run, i, edits, watch=job.watch)
             self._offer(made.run)
-            said = dict(answer=made.row.answer, error=made.row.error)
+            said = dict(answer=made.row.answer, error=made.row.error, method=made.row.method)
             return said | dict(run=made.run.name, asked=made.asked, found=made.found, dollars=made.dollars)
 
         return dict(job=self.jobs.start("the fork", work).id)
@@ -293,10 +293,7 @@ class ReplayJobs:
         for one in wanted:
             switched_run(run, *one)
 
-        def after(point):
-            self._offer(point.run)
-
-        return dict(job=self.jobs.start("the sweep", lambda job: sweep_record(run, wanted, job, after)).id)
+        return dict(job=self.jobs.start("the sweep", lambda job: sweep_record(run, wanted, job, self._offer)).id)
 
     def _offer(self, run):
         "A run that was made here is among those that are offered."

@@ -14,7 +14,7 @@ from .edited_parses import moved_heads
 from ..core.method import bare_method
 from .forks import Edits
 from .runs import OpenRun, RunData
-from .overrides import fields_of, sweep_field
+from .overrides import fields_of, switch
 from ..papers.plugin import paper_of
 
 # %% ../../nbs/19_explorer/12_request_validation.ipynb #0e775c54
@@ -121,27 +121,16 @@ def sweep_record(
         [*wanted[0][1]][-1]
     }
     points = []
-
-    def point(p):
-        after(p)
-        points.append(
-            dict(
-                value=p.value,
-                run=p.run.name,
-                method=p.run.kept.head["methods"][0],
-                mean=p.mean,
-                low=p.low,
-                high=p.high,
-                n=p.n,
-                calls=p.calls,
-            )
-        )
-        job.found = dict(field=field, points=list(points))
-
     for k, (method, fields, settings, n) in enumerate(wanted, 1):
         job.part = f"{k} of {len(wanted)}: {field} = {fields[field]}"
-        rest = {name: value for name, value in fields.items() if name != field}
-        sweep_field(run, method, field, [fields[field]], n, point, fields=rest, settings=settings, watch=job.watch)
+        made = switch(run, method, fields, settings, n, watch=job.watch)
+        after(made)
+        [line] = made.summary()
+        if line["score"] is None:
+            raise UsageError(f"the questions of run {run.name} have no gold answers: there is no curve")
+        own = dict(value=fields[field], run=made.name, mean=line["score"], calls=line["calls"] / line["n"])
+        points.append(own | {name: line[name] for name in ("method", "low", "high", "n")})
+        job.found = dict(field=field, points=list(points))
     return dict(field=field, points=points)
 
 # %% ../../nbs/19_explorer/12_request_validation.ipynb #a202cee5

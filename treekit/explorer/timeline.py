@@ -7,6 +7,7 @@ __all__ = ['critical_path', 'call_times', 'timeline']
 
 # %% ../../nbs/19_explorer/07_timeline.ipynb #bd3ac2e3
 import json
+from bisect import bisect_right
 from typing import Any
 
 from ..core.method import Trace
@@ -19,22 +20,24 @@ def critical_path(
     "Chain of calls that determines the duration."
     if not spans:
         return []
-    path = [max(range(len(spans)), key=lambda i: spans[i][1])]
+    order = sorted(
+        range(len(spans)), key=lambda i: (spans[i][1], -i)
+    )  # by end; of equals the first call is the last here
+    ends, path = [spans[i][1] for i in order], order[-1:]
     while True:
         start = spans[path[-1]][0]
-        before = [i for i, (own, end) in enumerate(spans) if end <= start + tolerance and own < start]
-        if not before:
+        before = reversed(order[: bisect_right(ends, start + tolerance)])
+        if (last := next((i for i in before if spans[i][0] < start), None)) is None:
             return path[::-1]
-        path.append(max(before, key=lambda i: spans[i][1]))
+        path.append(last)
 
 # %% ../../nbs/19_explorer/07_timeline.ipynb #26c45e84
 def _calls(trace, store):
     "(node, position on the chain of calls, key, latency, time at which the reply was saved) of each call in the store."
     keys = list(dict.fromkeys(key for node in trace.nodes for key in node.calls))
-    times = dict(
-        store.query("SELECT key, time FROM calls WHERE key IN (SELECT value FROM json_each(?))", json.dumps(keys))
-    )
-    known = {key: (made.latency, times.get(key) or 0.0) for key, made in store.calls(keys).items()}
+    sql = """SELECT key, coalesce(json_extract(completion, '$.latency'), 0.0), coalesce(time, 0.0) FROM calls
+             WHERE key IN (SELECT value FROM json_each(?)) AND json_valid(completion)"""
+    known = {key: (latency, time) for key, latency, time in store.query(sql, json.dumps(keys))}
     found, seen = [], set()
     for node in trace.nodes:
         own = [key for key in node.calls if key in known and key not in seen]

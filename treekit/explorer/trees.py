@@ -108,18 +108,13 @@ def _links(nodes, place):
 def _search(trace, nodes, place):
     "Rounds, changes and best paths of a Monte Carlo search; None for any other method."
     changes = {str(i): n.data["changes"] for i, n in enumerate(nodes) if n.data.get("changes")}
-    path_after = next(filter(None, (p.optional("paper", "search_path") for p in discover().values())), None)
-    if not changes or not path_after:
+    paths_of = next(filter(None, (p.optional("paper", "search_paths") for p in discover().values())), None)
+    if not changes or not paths_of:
         return None
-    rounds, paths = max(c[-1][0] for c in changes.values()), []
-    for round in range(rounds + 1):
-        path = [place[n.id] for n in path_after(trace, round)]
-        if not paths or paths[-1][1] != path:
-            paths.append([round, path])
     return dict(
-        rounds=rounds,
+        rounds=max(c[-1][0] for c in changes.values()),
         changes=changes,
-        paths=paths,
+        paths=[[round, [place[id] for id in path]] for round, path in paths_of(trace)],
         risk={str(i): n.data["risk"] for i, n in enumerate(nodes) if "risk" in n.data},
     )
 

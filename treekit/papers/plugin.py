@@ -67,8 +67,8 @@ class Paper:
     The rest follows from them. Notebooks of artefacts are in `nbs/reproduce/NAME`, or in `notebooks` next to an absolute data folder. Five
     objects of the code are optional: `evaluation.main_run`, (profile, n, settings, **given) -> `Results` of the method on the questions of
     its main table; `evaluation.printed`, (cells of a CSV) -> cells as its tables name them; and of the module `paper` `longest_prompt`,
-    (artefact) -> tokens that its longest prompt shows, without wording and reply, `search_path`, (trace, round) -> nodes of the best path
-    after a round, and `reply_formats`, () -> formats of the router's replies.
+    (artefact) -> tokens that its longest prompt shows, without wording and reply, `search_paths`, (trace) -> its best paths with
+    their rounds, and `reply_formats`, () -> formats of the router's replies.
     """
 
     name: str  # of its artefacts and its folder of results: "arise"

@@ -5,6 +5,7 @@ const HANGUL = /[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/;
 const ROW = 26, MOST_ROWS = 120, LONG = 20000, BLOCK = 4000, DEEPEST = 18, NARROW_PAGE = 860;
 const SMALLEST_ARCS = 0.8;  // a dependency tree is drawn smaller to fit, down to this; a wider one is scrolled
 const WIDE = 210, HIGH = 40, GAP = 34, DOWN = 52, NARROW = 132;  // of a node in the drawing, and between two; and of one where there is little room
+const READABLE = 0.45, MOST_DRAWN = 60;  // zoom below which nodes are circles; nodes of a tree that is drawn whole
 
 // ── elements ──
 function h(tag, attrs, ...inside) {

@@ -58,9 +58,10 @@ export class Explorer {
       keydown: e => { const step = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1}[e.key]; if (!step) return;  // JupyterLab takes these keys' own effect away
         e.preventDefault(); this.slider.value = +this.slider.value + step; this.round(+this.slider.value); }});
     this.sliderText = h("output", {}); this.sliderBox = h("label", {class: "tkx-slider"}, "Iteration ", this.slider, this.sliderText);
+    this.legend = h("p", {class: "tkx-small"}, "size: visits N · fill: value Q · ring: risk · thick line: best path · +n: nodes below");
     this.trees = h("div", {class: "tkx-trees"}, h("div", {class: "tkx-one"}, this.tree.list.el, this.tree.canvas, this.timeline.el), this.secondBox = h("div", {class: "tkx-one tkx-second"}, this.secondHead = h("p", {class: "tkx-small"}), this.second.list.el));
     this.middle = h("section", {class: "tkx-pane tkx-middle", "aria-label": "Question and tree"}, this.head,
-      h("div", {class: "tkx-tools"}, this.nodeSearch, this.found, button("Unfold", () => this.tree.foldAll(false)), button("Fold", () => this.tree.foldAll(true)), this.viewButton, this.timeButton, this.fitButtons), this.sliderBox, this.trees);
+      h("div", {class: "tkx-tools"}, this.nodeSearch, this.found, button("Unfold", () => this.tree.foldAll(false)), button("Fold", () => this.tree.foldAll(true)), this.viewButton, this.timeButton, this.fitButtons), this.sliderBox, this.legend, this.trees);
     this.right = h("section", {class: "tkx-pane tkx-right", "aria-label": "Node", tabindex: "0"});
     this.bench = new Bench(this);
     this.status = h("p", {class: "tkx-status", role: "status"});
@@ -86,11 +87,13 @@ export class Explorer {
     if (this.splitters) this.splitters.forEach((bar, n) => bar.setAttribute("aria-valuenow", Math.round(this.widths[n ? "right" : "left"] || 0)));
   }
   setWidth(side, width) {
-    const most = this.panes.clientWidth - 260 - (side === "left" ? this.right.clientWidth : this.left.clientWidth);
+    const other = side === "left" ? "right" : "left", most = this.panes.clientWidth - 260 - this[other].clientWidth;
+    this.widths[other] ||= this[other].offsetWidth;  // the other pane stays as it is
     this.keepWidth(side, Math.max(180, Math.min(Math.max(180, most), width)));
   }
   keepWidth(side, width) {
-    this.widths[side] = width; this.resize();
+    this.widths[side] = width; if (!width) this.widths = {left: 0, right: 0};
+    this.resize();
     try { localStorage.setItem("tkx-widths", JSON.stringify(this.widths)); } catch { /* no storage for this page */ }
     this.address();
   }
@@ -167,7 +170,7 @@ export class Explorer {
     this.shownAs = as;
     this.viewButton.setAttribute("aria-pressed", String(as === "drawing")); this.viewButton.textContent = as === "drawing" ? "Outline" : "Drawing";
     this.timeButton.setAttribute("aria-pressed", String(as === "timeline"));
-    this.tree.list.el.hidden = as !== "outline"; this.tree.canvas.hidden = as !== "drawing"; this.timeline.el.hidden = as !== "timeline"; this.fitButtons.hidden = as !== "drawing";
+    this.tree.list.el.hidden = as !== "outline"; this.tree.canvas.hidden = as !== "drawing"; this.timeline.el.hidden = as !== "timeline"; this.fitButtons.hidden = as !== "drawing"; this.legend.hidden = as !== "drawing" || !(this.tree.t && this.tree.t.search);
     this.tree.list.paint(); this.tree.paint(); this.timeline.open(); this.address();
   }
   keys(e) {
@@ -200,6 +203,7 @@ export class Explorer {
         if (row != null) await this.openRow(row);
       }
       this.started = true; this.address();
+      if (options.page) document.addEventListener("keydown", e => { if (e.target === document.body) { this.keys(e); if (/^(Arrow|Page|Home|End|Enter)/.test(e.key) && this.questionKey(e)) { this.questions.el.focus(); e.preventDefault(); } } });
       if (options.page) addEventListener("popstate", () => this.trying(() => this.restore(this.asked_for())));
       this.resume(known.job);
       if (this.source.live) this.watch();
@@ -276,8 +280,9 @@ export class Explorer {
     const rows = this.rows.filter(fits);
     if (key) rows.sort((a, b) => key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : a.i - b.i);
     this.shown = rows.map(r => r.i);
-    const judged = rows.filter(r => r.value != null), right = judged.filter(r => r.value >= 1).length;
-    fill(this.counts, `${plural(rows.length, "answer")}, ${right} of ${judged.length} right, ${plural(rows.reduce((s, r) => s + r.calls, 0), "call")}, ${plural(rows.reduce((s, r) => s + r.tokens, 0), "token")}`);
+    const judged = rows.filter(r => r.value != null), right = some => `${some.filter(r => r.value >= 1).length} of ${some.length} right`, methods = [...new Set(judged.map(r => r.method))];
+    const scores = methods.length > 1 ? methods.map(m => `${cut(m, 40)} ${right(judged.filter(r => r.method === m))}`).join(", ") : right(judged);  // methods aren't pooled
+    fill(this.counts, `${plural(rows.length, "answer")}, ${scores}, ${plural(rows.reduce((s, r) => s + r.calls, 0), "call")}, ${plural(rows.reduce((s, r) => s + r.tokens, 0), "token")}`);
     this.questions.show(this.shown.length, this.shown.indexOf(this.at));
   }
   questionRow(row, at) {
@@ -308,7 +313,7 @@ export class Explorer {
       this.row = own; this.nodeShown = ""; this.tree.show(tree); this.flagged(this.tree, this.row.wrong); this.header();
       this.nodeSearch.value = ""; fill(this.found);
       const rounds = tree.search ? tree.search.rounds : 0;
-      this.sliderBox.hidden = !rounds; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
+      this.sliderBox.hidden = !rounds; this.legend.hidden = !rounds || this.shownAs !== "drawing"; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
       this.timeline.open();
       const wrong = this.row.wrong.node != null ? this.tree.place.get(this.row.wrong.node) : undefined;
       if (!this.tree.n) { this.nodeAsked = (this.nodeAsked || 0) + 1; fill(this.right, h("h2", {}, this.row.pending ? "not answered yet" : "no tree"), h("p", {class: "tkx-small"}, this.row.pending ? "The run is in progress." : this.row.error || "The answer has no steps.")); }
@@ -470,6 +475,10 @@ export class Explorer {
   saidOf(found) {
     const alone = found.alone.length ? `; ${found.alone.length} without a partner` : "";
     const changed = found.unjudged.length ? `${found.changed.length} of ${found.unjudged.length} answers without a gold answer changed` : "";
+    if (found.pairs.length + found.unjudged.length === 1) {  // a fork: one question has no test
+      const [, , i, j] = [...found.pairs, ...found.unjudged][0], said = r => `${this.verdict(r)[0]} ${cut(r.answer || r.error || "(none)", 60)}`;
+      return `${found.second} against ${found.first}, on one question: ${said(this.rows[i])} → ${said(this.other.rows[j])}`;
+    }
     if (changed && !found.pairs.length) return `${found.second} against ${found.first}: ${changed}${alone}`;
     const effect = found.effect ? `; ${signed(found.effect[0])} (${interval(found.effect[1], found.effect[2])})` : "";
     return `${found.second} against ${found.first}: gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length}; McNemar's p ${pText(found.p)}${effect}${changed && `; ${changed}`}${alone}`;
@@ -532,12 +541,13 @@ export class Explorer {
       h("button", {class: "tkx-button", click: () => this.fork({routes: [[routed.key, []]]})}, "Refuse"));
   }
   async fork(edits) {
-    const parent = this.run.name, method = this.row.method;
+    const parent = this.run.name, method = this.row.method, at = this.at;
     await this.trying(async () => {
-      const made = await this.work("The fork", `fork/${encodeURIComponent(parent)}/${this.at}`, edits);
+      const made = await this.work("The fork", `fork/${encodeURIComponent(parent)}/${at}`, edits);
       if (!made) return;
-      await this.again(); await this.openRun(made.run);
-      await this.compareWith(parent, this.run.head.methods[0], method);
+      await this.again();
+      if (this.run.name !== parent) { await this.openRun(parent); await this.openRow(at, false); }
+      await this.compareWith(made.run, method, made.method, false);  // as it was on the left, changed on the right
       this.say(`Fork: ${made.found} calls from the store, ${made.asked} asked, ${dollars(made.dollars)}. Answer: ${made.answer || made.error || "(none)"}`, !!made.error);
     });
   }

@@ -96,9 +96,10 @@ class Bench {
     this.plot(made); await x.again();
   }
   plot({field, points}) {
-    const W = 300, H = 150, left = 34, wide = W - left - 12, y = v => 8 + (1 - v) * (H - 34), numbers = points.map(p => Number(p.value)), scaled = numbers.every(Number.isFinite) && new Set(numbers).size > 1;
+    const W = 300, H = 150, left = 34, wide = W - left - 12, lows = Math.min(...points.map(p => p.low)), highs = Math.max(...points.map(p => p.high)), room = Math.max(0.05, (highs - lows) * 0.1), foot = Math.max(0, lows - room), top = Math.min(1, highs + room);
+    const y = v => 8 + (1 - (v - foot) / (top - foot)) * (H - 34), numbers = points.map(p => Number(p.value)), scaled = numbers.every(Number.isFinite) && new Set(numbers).size > 1;
     const low = Math.min(...numbers), high = Math.max(...numbers), at = k => left + 10 + (points.length < 2 ? 0.5 : scaled ? (numbers[k] - low) / (high - low) : k / (points.length - 1)) * (wide - 20);
-    const open = p => this.show(p), parts = [0, 0.5, 1].flatMap(v => [drawing("path", {class: "tkx-grid", d: `M${left},${y(v)} H${W - 8}`}), drawing("text", {x: left - 5, y: y(v) + 4, "text-anchor": "end"}, String(v))]);
+    const open = p => this.show(p), parts = [foot, (foot + top) / 2, top].flatMap(v => [drawing("path", {class: "tkx-grid", d: `M${left},${y(v)} H${W - 8}`}), drawing("text", {x: left - 5, y: y(v) + 4, "text-anchor": "end"}, v.toFixed(2))]);
     const order = points.map((p, k) => k).sort((a, b) => at(a) - at(b));
     parts.push(drawing("path", {class: "tkx-curve", d: order.map((k, n) => `${n ? "L" : "M"}${at(k)},${y(points[k].mean)}`).join(" ")}));
     points.forEach((p, k) => parts.push(drawing("path", {class: "tkx-curve", d: `M${at(k)},${y(p.low)} V${y(p.high)} M${at(k) - 4},${y(p.low)} h8 M${at(k) - 4},${y(p.high)} h8`}),

@@ -13,7 +13,7 @@ class TreeView {
   show(tree) {
     this.t = tree; this.n = tree.id.length; this.folded = new Uint8Array(this.n); this.flags = new Map();
     this.place = new Map(tree.id.map((id, i) => [id, i])); this.words = null; this.query = ""; this.matches = []; this.selected = -1;
-    this.round = tree.search ? tree.search.rounds : null; this.fitted = false;
+    this.round = tree.search ? tree.search.rounds : null; this.fitted = false; this.condensed = false; this.stretch = 1; this.scales();
     this.children = new Int32Array(this.n); this.setSize = new Int32Array(this.n); this.setAt = new Int32Array(this.n);
     let roots = 0;
     for (let i = 0; i < this.n; i++) { const p = tree.parent[i]; this.setAt[i] = p < 0 ? ++roots : ++this.children[p]; }
@@ -34,6 +34,30 @@ class TreeView {
     this.folded[i] = folded ? 1 : 0;
     if (folded && this.selected > i && this.selected < this.t.end[i]) this.pick(i);
     this.project();
+  }
+  // a large tree is drawn with most subtrees folded: what is on the best path, or visited most, or largest, is open
+  condense() {
+    this.condensed = true; const most = Math.max(24, Math.floor(this.canvas.clientHeight / 11));  // folded ones say how many are below
+    if (this.n <= MOST_DRAWN) return;
+    const weight = i => this.best.has(i) || i === this.selected || (this.selected > i && this.selected < this.t.end[i]) ? Infinity : (this.numbers(i) || [0, 0])[1] * this.n + this.t.end[i] - i;
+    const below = i => { const found = []; for (let c = i + 1; c < this.t.end[i]; c = this.t.end[c]) found.push(c); return found; };
+    let drawn = 0; const waiting = [];
+    for (let i = 0; i < this.n; i = this.t.end[i]) { drawn++; waiting.push(i); }
+    for (let i = 0; i < this.n; i++) this.folded[i] = this.t.end[i] > i + 1 ? 1 : 0;
+    while (waiting.length) {
+      const at = waiting.reduce((best, i, n) => weight(i) > weight(waiting[best]) ? n : best, 0), [i] = waiting.splice(at, 1);
+      if (!this.folded[i] || (drawn + this.children[i] > most && weight(i) < Infinity)) continue;
+      this.folded[i] = 0; drawn += this.children[i]; waiting.push(...below(i));
+    }
+    this.project();
+  }
+  // largest visits, and ranges of value and risk, over all rounds: a node's look doesn't change because others do
+  scales() {
+    const s = this.t.search; this.most = 1; this.values = null; this.risks = null;
+    if (!s) return;
+    const wider = (range, v) => range ? [Math.min(range[0], v), Math.max(range[1], v)] : [v, v];
+    for (const own of Object.values(s.changes)) for (const [, visits, value] of own) { this.most = Math.max(this.most, visits); this.values = wider(this.values, value); }
+    for (const risk of Object.values(s.risk)) if (risk != null) this.risks = wider(this.risks, risk);
   }
   foldAll(folded) {
     for (let i = 0; i < this.n; i++) this.folded[i] = folded && this.t.parent[i] >= 0 && this.t.end[i] > i + 1 ? 1 : 0;
@@ -120,11 +144,11 @@ class TreeView {
     fill(row, h("span", {class: "tkx-twisty", "data-fold": children ? "1" : null, "aria-hidden": "true"}, children ? (this.folded[i] ? "▸" : "▾") : "·"),
       depth > DEEPEST && h("span", {class: "tkx-deep"}, `${depth}`), h("span", {class: "tkx-kind"}, t.kind[i]),
       this.flags.has(i) && h("span", {class: "tkx-badge"}, this.flags.get(i)), h("span", {class: "tkx-line"}, t.text[i] || "(no text)", t.gloss && t.gloss[i] ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${t.gloss[i]}`) : ""),
-      t.notes[i] ? h("span", {class: "tkx-note", title: "notes"}, "!") : null, h("span", {class: "tkx-mark"}, this.markOf(i)));
+      t.notes[i] ? h("span", {class: "tkx-note", title: "notes"}, "!") : null, h("span", {class: "tkx-mark"}, [this.folded[i] ? `+${t.end[i] - i - 1}` : "", this.markOf(i)].filter(Boolean).join(" · ")));
   }
   // the drawing
   layout() {
-    this.wide = this.canvas.clientWidth && this.canvas.clientWidth < 480 ? NARROW : WIDE; this.across = this.wide + GAP;
+    this.wide = this.canvas.clientWidth && this.canvas.clientWidth < 480 ? NARROW : WIDE; this.across = (this.wide + GAP) * this.stretch;
     const {parent, depth} = this.t, x = new Float64Array(this.n), y = new Float64Array(this.n), first = new Float64Array(this.n).fill(-1);
     let leaves = 0;
     for (let v = 0; v < this.visible.length; v++) { const i = this.visible[v]; x[i] = depth[i] * this.across; if (!this.children[i] || this.folded[i]) y[i] = leaves++ * DOWN; }
@@ -138,14 +162,22 @@ class TreeView {
   }
   fit() {
     if (!this.n || !this.canvas.clientWidth) return;
-    if (!this.placed) this.layout();
-    const k = Math.min(1.2, this.canvas.clientWidth / (this.placed.width + 40), this.canvas.clientHeight / (this.placed.height + 40));
-    this.zoom = {k: Math.max(0.02, k), x: 20, y: Math.max(10, (this.canvas.clientHeight - this.placed.height * k) / 2)};
-    if (k < 0.6) {  // as many whole columns as can be read
-      const room = this.canvas.clientWidth - 40, size = columns => room / (columns * this.across - GAP), more = Math.floor((room / 0.8 + GAP) / this.across) + 1;
-      this.zoom.k = size(more) > 0.64 ? size(more) : 0.8; this.lookAt(Math.max(0, this.selected));
+    this.stretch = 1; this.layout();
+    const {clientWidth: w, clientHeight: tall} = this.canvas, k = Math.min(1.2, w / (this.placed.width + 40), tall / (this.placed.height + 40));
+    this.zoom = {k, x: 20, y: Math.max(10, (tall - this.placed.height * k) / 2)};
+    if (k < READABLE) {  // circles, in columns over the whole width
+      const deepest = this.visible.reduce((m, i) => Math.max(m, this.t.depth[i]), 1), tight = (tall - 40) / this.placed.height;
+      this.zoom = {k: Math.min(READABLE * 0.99, tight), x: 24, y: 20}; this.across = (w - 110) / deepest / this.zoom.k; this.stretch = this.across / (this.wide + GAP); this.placed = null; this.layout();
     }
     this.paint();
+  }
+  // readable from the start: the whole tree, or as many whole columns as can be read
+  first() {
+    this.fit();
+    if (this.zoom.k >= 0.6 || this.t.search) return;
+    this.stretch = 1; this.layout();
+    const room = this.canvas.clientWidth - 40, size = columns => room / (columns * this.across - GAP), more = Math.floor((room / 0.8 + GAP) / this.across) + 1;
+    this.zoom.k = size(more) > 0.64 ? size(more) : 0.8; this.lookAt(Math.max(0, this.selected)); this.paint();
   }
   // a node, with as much of its way from the root as there is room for: whole columns, never half a box on the left
   lookAt(i) {
@@ -162,8 +194,9 @@ class TreeView {
     z.y = size + 40 <= tall ? (tall - size) / 2 : Math.min(20, Math.max(tall - 20 - size, z.y));
   }
   scale(by, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
-    const z = this.zoom, k = Math.min(4, Math.max(0.02, z.k * by));
-    this.zoom = {k, x: x - (x - z.x) * k / z.k, y: y - (y - z.y) * k / z.k}; this.paint();
+    const z = this.zoom, k = Math.min(4, Math.max(0.002, z.k * by)), was = this.stretch;
+    if (was !== 1 && k >= READABLE) { this.stretch = 1; this.layout(); }  // boxes again
+    this.zoom = {k, x: x - (x - z.x) * k / z.k * this.stretch / was, y: y - (y - z.y) * k / z.k}; this.paint();
   }
   follow() {
     if (!this.canvas.clientWidth || this.selected < 0) return;
@@ -175,9 +208,10 @@ class TreeView {
   drawing() {
     const c = this.canvas, w = c.clientWidth, hh = c.clientHeight;
     if (!w || !hh || !this.n) return;
+    if (!this.condensed) this.condense();
     if (this.placed && (w < 480) !== (this.wide === NARROW)) { this.placed = null; this.fitted = false; }
     if (!this.placed) this.layout();
-    if (!this.fitted) { this.fitted = true; this.fit(); }
+    if (!this.fitted) { this.fitted = true; this.first(); }
     const ratio = window.devicePixelRatio || 1, g = c.getContext("2d"), style = getComputedStyle(c), inks = {}, ink = v => inks[v] ??= style.getPropertyValue(v).trim();
     if (c.width !== Math.round(w * ratio) || c.height !== Math.round(hh * ratio)) { c.width = Math.round(w * ratio); c.height = Math.round(hh * ratio); }
     const {k, x: dx, y: dy} = this.zoom, {x, y, width} = this.placed, {parent} = this.t, wide = this.wide;
@@ -185,16 +219,17 @@ class TreeView {
     g.setTransform(ratio * k, 0, 0, ratio * k, ratio * dx, ratio * dy);
     const left = -dx / k - 400, right = (w - dx) / k + 400, top = -dy / k - 40, bottom = (hh - dy) / k + 40;
     const seen = i => x[i] > left && x[i] < right && y[i] > top && y[i] < bottom;
-    const line = (a, b, dashed) => { g.setLineDash(dashed ? [4, 4] : []); g.beginPath(); const ax = x[a] + wide, bx = x[b] + (dashed ? wide : 0), out = dashed ? 34 : 16;
+    const small = k < READABLE, px = small ? 1 / k : 1;  // circles: widths and sizes as on the screen
+    const line = (a, b, dashed) => { if (small) { g.beginPath(); g.moveTo(x[a], y[a] + HIGH / 2); g.lineTo(x[b], y[b] + HIGH / 2); g.stroke(); return; } g.setLineDash(dashed ? [4, 4] : []); g.beginPath(); const ax = x[a] + wide, bx = x[b] + (dashed ? wide : 0), out = dashed ? 34 : 16;
       g.moveTo(ax, y[a] + HIGH / 2); g.bezierCurveTo(ax + out, y[a] + HIGH / 2, bx + (dashed ? out : -out), y[b] + HIGH / 2, bx, y[b] + HIGH / 2); g.stroke(); };
     for (const i of this.visible) {
       const p = parent[i];
       if (p < 0 || (y[i] < top && y[p] < top) || (y[i] > bottom && y[p] > bottom) || x[i] < left || x[p] > right) continue;
-      g.lineWidth = this.best.has(i) ? 3 : 1; g.strokeStyle = ink(this.best.has(i) ? "--tkx-strong" : "--tkx-edge"); line(p, i);
+      g.lineWidth = (this.best.has(i) ? 3 : small ? 0.5 : 1) * px; g.strokeStyle = ink(this.best.has(i) ? "--tkx-strong" : "--tkx-edge"); line(p, i);
     }
-    g.lineWidth = 1.5; g.strokeStyle = ink("--tkx-strong");
+    g.lineWidth = 1.5 * px; g.strokeStyle = ink("--tkx-strong");
     for (const [a, b] of this.t.links) if (this.at[a] >= 0 && this.at[b] >= 0 && (seen(a) || seen(b))) line(a, b, true);
-    g.setLineDash([]); g.textBaseline = "middle"; const face = 'system-ui, "TreekitKorean", sans-serif', plain = `12px ${face}`, small = `10.5px ${face}`;
+    g.setLineDash([]); g.textBaseline = "middle"; const face = 'system-ui, "TreekitKorean", sans-serif', plain = `12px ${face}`, tiny = `10.5px ${face}`;
     let room = 0;  // a label that is too long ends with an ellipsis
     const fitted = text => {
       text = text.slice(0, 80);
@@ -207,18 +242,31 @@ class TreeView {
     for (const i of this.visible) {
       if (!seen(i)) continue;
       g.globalAlpha = this.notYet.has(i) ? 0.35 : 1;
+      if (small) { this.circle(g, ink, i, x[i], y[i] + HIGH / 2, px, DOWN * k >= 8 ? `${Math.min(11, DOWN * k) / k}px ${face}` : ""); continue; }
       g.fillStyle = ink(i === this.selected ? "--tkx-chosen" : this.matched && this.matched.has(i) ? "--tkx-found" : "--tkx-card"); g.fillRect(x[i], y[i], wide, HIGH);
       g.lineWidth = this.best.has(i) || i === this.selected ? 2.5 : 1; g.strokeStyle = ink(this.flags.has(i) ? "--tkx-wrong" : i === this.selected || this.best.has(i) ? "--tkx-strong" : "--tkx-edge");
       g.strokeRect(x[i], y[i], wide, HIGH);
-      if (k < 0.3) continue;
-      g.save(); g.beginPath(); g.rect(x[i], y[i], wide - (this.children[i] ? 22 : 6), HIGH); g.clip(); room = wide - (this.children[i] ? 28 : 12);
-      g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(fitted(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${[this.t.kind[i], this.markOf(i)].filter(Boolean).join(" · ")}`), x[i] + 6, y[i] + 12);
-      g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText(fitted(this.t.text[i] || "(no text)"), x[i] + 6, y[i] + 28);
+      const own = this.numbers(i) ? 30 : 0, sign = !this.children[i] ? "" : this.folded[i] ? `+${this.t.end[i] - i - 1}` : "−";
+      if (own) { this.circle(g, ink, i, x[i] + 17, y[i] + HIGH / 2, 1, ""); g.globalAlpha = this.notYet.has(i) ? 0.35 : 1; }
+      g.font = plain; const end = sign ? g.measureText(sign).width + 12 : 6;
+      g.save(); g.beginPath(); g.rect(x[i] + own, y[i], wide - own - end, HIGH); g.clip(); room = wide - own - end - 6;
+      g.fillStyle = ink("--tkx-soft"); g.font = tiny; g.fillText(fitted(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${[this.t.kind[i], this.markOf(i)].filter(Boolean).join(" · ")}`), x[i] + own + 6, y[i] + 12);
+      g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText(fitted(this.t.text[i] || "(no text)"), x[i] + own + 6, y[i] + 28);
       g.restore(); g.fillStyle = ink("--tkx-ink"); g.font = plain;
-      if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + wide - 15, y[i] + HIGH / 2); }
+      if (sign) g.fillText(sign, x[i] + wide - end + 6, y[i] + HIGH / 2);
     }
     g.globalAlpha = 1;
-    this.beyond(g, ink, w, Math.round((20 - dx) / (this.across * k) - 0.2), Math.ceil((width * k + dx - w) / (this.across * k) - 0.2));
+    if (!small) this.beyond(g, ink, w, Math.round((20 - dx) / (this.across * k) - 0.2), Math.ceil((width * k + dx - w) / (this.across * k) - 0.2));
+  }
+  // a node as a circle: visits as its size, value as its fill, risk as its ring; a folded one says how many are below
+  circle(g, ink, i, x, y, px, face) {
+    const c = this.numbers(i), share = (range, v) => range && range[1] > range[0] ? (v - range[0]) / (range[1] - range[0]) : 0.5, risk = c && this.risks ? this.t.search.risk[i] : null;
+    const room = this.children[i] && !this.folded[i] ? 12 : Math.max(1.5, DOWN * 0.5 / px), r = Math.min(room, c ? 3 + 9 * Math.sqrt(c[1] / this.most) : this.folded[i] ? 4 : 2.5) * px, shown = g.globalAlpha, ring = () => { g.beginPath(); g.arc(x, y, r, 0, 7); };
+    ring(); g.fillStyle = ink("--tkx-paper"); g.fill();
+    g.globalAlpha = shown * (c ? 0.1 + 0.9 * share(this.values, c[2]) : 0.5); g.fillStyle = ink(this.matched && this.matched.has(i) ? "--tkx-found" : "--tkx-strong"); ring(); g.fill();
+    g.globalAlpha = shown; g.lineWidth = risk == null ? px : Math.min(r * 0.5, (0.5 + 2.5 * share(this.risks, risk)) * px); g.strokeStyle = ink(this.flags.has(i) || risk != null ? "--tkx-wrong" : "--tkx-edge"); ring(); g.stroke();
+    if (i === this.selected) { g.lineWidth = 2 * px; g.strokeStyle = ink("--tkx-ink"); g.beginPath(); g.arc(x, y, r + 3 * px, 0, 7); g.stroke(); }
+    if (face && this.folded[i]) { g.fillStyle = ink("--tkx-ink"); g.font = face; g.fillText(`+${this.t.end[i] - i - 1}`, x + r + 4 * px, y); }
   }
   beyond(g, ink, w, left, right) {  // what stands outside is said
     const ratio = window.devicePixelRatio || 1, said = (n, text, at, align) => { if (n < 1) return; g.textAlign = align;
@@ -229,6 +277,10 @@ class TreeView {
   hit(e) {
     const box = this.canvas.getBoundingClientRect(), {k, x: dx, y: dy} = this.zoom;
     const px = (e.clientX - box.left - dx) / k, py = (e.clientY - box.top - dy) / k;
+    if (k < READABLE) {  // the nearest circle
+      const far = i => Math.hypot(px - this.placed.x[i], py - this.placed.y[i] - HIGH / 2) * k, near = this.visible.reduce((best, i) => far(i) < far(best) ? i : best, this.visible[0]);
+      return far(near) < 14 ? [near, this.folded[near] === 1] : null;
+    }
     const i = this.visible.find(i => px >= this.placed.x[i] && px <= this.placed.x[i] + this.wide && py >= this.placed.y[i] && py <= this.placed.y[i] + HIGH);
     return i === undefined ? null : [i, px - this.placed.x[i] > this.wide - 20];
   }

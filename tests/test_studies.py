@@ -1,0 +1,100 @@
+"Studies: the new calls known before, a part replaced in every answer, and a study that is found again."
+
+import json
+
+import pytest
+
+import treekit
+from treekit import Study, ablate, load, run
+from treekit.config import UsageError
+from treekit.experiments.planning import open_store
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return load("musique", n=3, data="synthetic:100")
+
+
+@pytest.fixture(scope="module")
+def ran(questions):
+    return run(["vanilla", "treerare", "toq", "react"], questions)
+
+
+def calls(run):
+    store = open_store(run.opened.kept.profile)
+    store.flush()
+    return store.query("SELECT COUNT(*) FROM calls")[0][0]
+
+
+TEN = [
+    lambda r, qs, **p: ablate("treerare", qs, top_k=[1, 2, 15], **p),
+    lambda r, qs, **p: ablate("treerare", qs, tree=["dependency", "none"], retriever=["bm25", "bm25s"], **p),
+    lambda r, qs, **p: ablate("arise", qs, iterations=[2, 4], value=["vanilla", "risk"], **p),
+    lambda r, qs, **p: ablate("toq", qs, levels=[1, 2], **p),
+    lambda r, qs, **p: ablate("vanilla", qs, search_scope=["corpus", "own"], **p),
+    lambda r, qs, **p: ablate("sc", qs, samples=[2, 3], **p),
+    lambda r, qs, **p: r.edit("TreeRare (DT)", "phrase", reply=["gold", "noise"], **p),
+    lambda r, qs, **p: r.edit(
+        next(m for m in r.opened.kept.head["methods"] if m.startswith("ToQ")), passages="gold", **p
+    ),
+    lambda r, qs, **p: r.edit("TreeRare (DT)", query=["noise", "Who wrote it?"], **p),
+    lambda r, qs, **p: r.edit("Vanilla", passages=["gold", "noise"], **p),
+]
+
+
+@pytest.mark.parametrize("study", TEN, ids=range(10))
+def test_the_new_calls_are_known_before(questions, ran, study):
+    "Counted by a preview, which makes none; then made."
+    before = calls(ran)
+    told = study(ran, questions, preview=True)
+    assert calls(ran) == before and told.exact.all()
+    made = study(ran, questions)
+    assert list(told.calls) == [p.new for p in made.points] and calls(ran) - before == told.calls.sum()
+    assert study(ran, questions, preview=True).calls.sum() == 0
+
+
+def test_a_reply_at_every_node_of_a_kind(ran, questions):
+    "Gold where it answers; noise is another question's; a function sees the node."
+    name = "TreeRare (DT)"
+    gold = ran.edit(name, "answer", reply=["gold", "noise"])
+    assert [*gold.table().reply] == ["as it was", "gold", "noise"] and [*gold.table()["mean"]][1:] == [1.0, 0.0]
+    assert {t["from"] for t in gold._tests()} == {"as it was", "gold"}  # the control is on the left
+    seen = []
+    noted = ran.edit(name, "phrase", reply=lambda node, said: (seen.append(node.kind), "Numos.")[1])
+    assert {*seen} == {"phrase"} and {r.trace.nodes[0].data["evidence"] for r in noted.runs[1]} == {"Numos."}
+    assert [r.trace.nodes[0].data["queries"] for r in noted.runs[1]] != [["Numos."]] * 3  # queries are no sub-answers
+    told = ran.edit("Vanilla", passages="gold").runs[1]
+    assert all({h["id"] for h in r.trace.nodes[0].data["hits"]} >= {*r.question.supporting} for r in told)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (dict(node="phrase", reply="gold"), "name one of Vanilla"),
+        (dict(i="Vanilla", node="phrases", reply="gold"), "kind of node"),
+        (dict(i="Vanila", reply="gold"), "did you mean 'Vanilla'"),
+        (dict(i="Vanilla"), "nothing is replaced"),
+        (dict(i="Vanilla", reply="gold", passages="noise"), "one after the other"),
+    ],
+)
+def test_a_replacement_that_can_not_be_made(ran, words, said):
+    with pytest.raises(UsageError, match=said):
+        ran.edit(**words)
+
+
+def test_a_study_is_found_again(questions, tmp_path):
+    "By its name; by the notebook that makes it again; as one page with its trees. A field that changes nothing is named."
+    study = ablate("treerare", questions, top_k=[2, 3], picked_ambiguous=[4, 5])
+    again = Study.open(study.name[:8])
+    assert again.table().equals(study.table()) and again.tests().equals(study.tests()) and repr(again) == repr(study)
+    assert study.without_effect == ["picked_ambiguous"] and "picked_ambiguous changes nothing here" in repr(study)
+    cells = json.loads(study.to_notebook(tmp_path / "s.ipynb").read_text())["cells"]
+    code, names = "".join(cells[0]["source"]), {}
+    exec(code, names)
+    assert code.count("\n") == 4 and names["study"].tests().equals(study.tests())
+    page = study.to_html(tmp_path / "s.html").read_text()
+    assert "<svg" in page and "treekit explorer" in page and "gained" in page
+    with pytest.raises(UsageError, match="have no name"):
+        ablate(treekit.TreeRare(), questions, top_k=[2, 3]).to_notebook(tmp_path / "t.ipynb")
+    with pytest.raises(UsageError, match="no study is named 'nothing'"):
+        Study.open("nothing")
