@@ -392,7 +392,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 85, len(fields(Paper)) <= 15) == (True,) * 4
 
 
-@pytest.mark.parametrize("folder, most", [("treekit", 41_680), ("tests", 18_710)])
+@pytest.mark.parametrize("folder, most", [("treekit", 41_690), ("tests", 18_720)])
 def test_statements_may_only_become_fewer(folder, most):
     "Aims: 33,000 and 19,000. A number rises only here, in the commit that needs it."
     from statements import statements

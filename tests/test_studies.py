@@ -10,6 +10,14 @@ from treekit.config import UsageError
 from treekit.experiments.planning import open_store
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_store(tmp_path_factory):
+    "Other tests add calls to the shared one."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TREEKIT_STORE", str(tmp_path_factory.mktemp("store") / "own.sqlite"))
+        yield
+
+
 @pytest.fixture(scope="module")
 def questions():
     return load("musique", n=3, data="synthetic:100")
