@@ -215,7 +215,7 @@ def _findings(folder, found, verdicts):
     "Paragraphs with their pictures, of what is there."
     retrieval = (
         "**Retrieval on real questions, without a model.** Recall beside published recalls ([all numbers](real/retrieval.md)). The F1 of "
-        f"the retrieved text beside ARISE's Vanilla: [{counts_text(verdicts.get(('real', 'vanilla', 'cells'), {}))}](real/vanilla.md)."
+        f"the retrieved text beside printed cells: [{counts_text(verdicts.get(('real', 'vanilla', 'cells'), {}))}](real/vanilla.md)."
     )
     cost = (
         "**Cost against quality.** Each arrow leads from a paper's best baseline to its own method, with SmolLM2. "
