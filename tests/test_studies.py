@@ -82,12 +82,21 @@ def test_a_reply_at_every_node_of_a_kind(ran, questions):
         (dict(i="Vanilla", node="phrases", reply="gold"), "kind of node"),
         (dict(i="Vanila", reply="gold"), "did you mean 'Vanilla'"),
         (dict(i="Vanilla"), "nothing is replaced"),
+        (dict(i="Vanilla", reply=3), "reply can't be 3: give a text"),
+        (dict(i="Vanilla", query=[None]), "query can't be None"),
+        (dict(i="Vanilla", passages=["x"]), "passages can't be 'x': give a list of passages"),
         (dict(i="Vanilla", reply="gold", passages="noise"), "one after the other"),
     ],
 )
 def test_a_replacement_that_can_not_be_made(ran, words, said):
     with pytest.raises(UsageError, match=said):
         ran.edit(**words)
+
+
+def test_failed_answers_are_told(ran):
+    assert "; 3 answers failed and count as 0, the first with ZeroDivisionError" in repr(
+        ran.edit("Vanilla", reply=lambda *_: 1 / 0)
+    )
 
 
 def test_a_study_is_found_again(questions, tmp_path):

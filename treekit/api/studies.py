@@ -242,6 +242,8 @@ class Study:
         values = ", ".join(str(p.value) for p in self.points)
         n, same = len(self.points[0].run), "".join(f"; {field} changes nothing here" for field in self.without_effect)
         asked = f"{n} question{'s' * (n != 1)}, model {self.runs[0].model}"
+        if errors := [row.error for r in self.runs for row in r.opened.rows if row.error]:
+            same += f"; {len(errors)} answers failed and count as 0, the first with {errors[0]}"
         return f"Study: {self.field} of {self.method} = {values} on {asked}{same}"
 
     def _repr_html_(self):
@@ -334,6 +336,7 @@ def _is_plain(value):
 
 # %% ../../nbs/26_api/02_studies.ipynb #6d1f0c2e
 _WORDS = ("gold", "noise")
+_GIVEN = dict(reply="a text", query="a text", passages="a list of passages")
 
 
 def replaced(
@@ -367,6 +370,8 @@ def replaced(
     plans, control = [(as_it_was, (*made, passage_source(kept)), None, clients)], _told(rows, data, node)
     for values in product(*(v if isinstance(v, list) and not _are_passages(v) else [v] for v in parts.values())):
         at = {k: tuple(v) if _are_passages(v) else v for k, v in zip(parts, values)}
+        if wrong := [k for k, v in at.items() if not (callable(v) or v in _WORDS or _fits(k, v))]:
+            raise UsageError(f"{wrong[0]} can't be {at[wrong[0]]!r}: give {_GIVEN[wrong[0]]}, 'gold', 'noise' or a function")
         words = {v for v in at.values() if v in _WORDS}
         if len(words) > 1:
             raise UsageError("gold in one part and noise in another: study them one after the other")
@@ -381,6 +386,10 @@ def replaced(
     plain = all(_is_plain(x) for v in parts.values() for x in (v if isinstance(v, list) else [v]))
     code = f"from treekit import Run\nrun = {source}\nstudy = run.edit({name!r}{words})\nstudy.plot()\nstudy"
     return _study(plans, name, code if plain else "", preview)
+
+
+def _fits(part, value):
+    return _are_passages(value) if part == "passages" else isinstance(value, str)
 
 
 def _are_passages(value):
