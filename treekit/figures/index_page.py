@@ -114,13 +114,11 @@ def _found_verdicts(folder, found):
             yield paper, table.stem, "cells", count_verdicts(table)
         for artefact, counts in sorted(claims_by_artefact(folder / paper / "claims.csv").items()):
             yield paper, artefact, "claims", {v: counts[v] for v in CLAIM_OUTCOMES}
-    rows = [
-        (f"{r['paper']}, {r['dataset']}", r["own_is"])
-        for r in read_rows(folder / "real" / "methods.csv")
-        if r["own_is"]
-    ]
-    for about in dict.fromkeys(key for key, _ in rows):
-        yield "real", "methods", about, Counter(verdict for key, verdict in rows if key == about)
+    small = {}
+    for r in read_rows(folder / "real" / "methods.csv"):
+        if r["own_is"]:
+            small.setdefault(f"{r['paper']}, {r['dataset']}", Counter())[r["own_is"]] += 1
+    yield from (("real", "methods", about, counts) for about, counts in small.items())
 
 
 def saved_verdicts(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['round_off', 'State', 'Rules', 'rolled_value', 'backed_up_value', 'SearchTree', 'node_rows', 'numbers_after',
-           'best_path', 'search_nodes', 'path_after']
+           'best_paths', 'best_path', 'search_nodes', 'trace_rows', 'path_after']
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #123d4460
 import math
@@ -181,25 +181,38 @@ def numbers_after(
     return tuple(known[-1][1:]) if known else None
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #d1e18403
-def best_path(
+def best_paths(
     rows: list[dict],  # parents before their children
+) -> list[tuple[int, list[int]]]:  # (round, ids without the root's) of each round after which the path is another one
+    "Greedy paths by value, in one pass over the rounds; children with a finished path below them come first."
+    changed, ended, value, finished, children, found = {}, {}, {}, set(), {}, []
+    for i, row in enumerate(rows):
+        ended.setdefault(row["ended"], []).append(i)
+        for round, _, now in row["changes"]:
+            changed.setdefault(round, []).append((i, now))
+    for round in sorted(changed.keys() | (ended.keys() - {None})):
+        for i, now in changed.get(round, ()):
+            if i not in value:
+                children.setdefault(rows[i]["parent"], []).append(i)
+            value[i] = now
+        for i in ended.get(round, ()):
+            while i is not None and i not in finished:
+                finished.add(i)
+                i = rows[i]["parent"]
+        path, at = [], 0
+        while at in children:
+            path.append(at := max(children[at], key=lambda i: (i in finished, value[i], -i)))
+        if not found or found[-1][1] != path:
+            found.append((round, path))
+    return found
+
+
+def best_path(
+    rows: list[dict],  # as of `best_paths`
     after: int | None = None,  # a round; None: the last one
 ) -> list[int]:  # ids, without the root's
-    "Greedy path by value; children with a finished path below them come first."
-    value = {i: n[1] for i, row in enumerate(rows) if (n := numbers_after(row, after))}
-    finished, children = set(), {i: [] for i in value}
-    for i in sorted(value, reverse=True):
-        ended, parent = rows[i]["ended"], rows[i]["parent"]
-        if ended is not None and (after is None or ended <= after):
-            finished.add(i)
-        if parent is not None:
-            children[parent].insert(0, i)
-            if i in finished:
-                finished.add(parent)
-    path, at = [], 0
-    while children.get(at):
-        path.append(at := max(children[at], key=lambda i: (i in finished, value[i])))
-    return path
+    "Best path after a round."
+    return next((path for round, path in reversed(best_paths(rows)) if after is None or round <= after), [])
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #0a3c0b59
 def search_nodes(trace: Trace) -> list[Node]:
@@ -210,12 +223,18 @@ def search_nodes(trace: Trace) -> list[Node]:
     return found
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #c9920218
+def trace_rows(
+    nodes: list[Node],  # of `search_nodes`
+) -> list[dict]:
+    "The same values as of `node_rows`, from a trace."
+    place = {n.id: i for i, n in enumerate(nodes)}
+    return [dict(parent=place.get(n.parent), ended=n.data["ended"], changes=n.data["changes"]) for n in nodes]
+
+
 def path_after(
     trace: Trace,  # of a search
     after: int | None = None,  # a round; None: the last one
 ) -> list[Node]:  # from the first step on
     "Best path after a round, read from the trace."
     nodes = search_nodes(trace)
-    place = {n.id: i for i, n in enumerate(nodes)}
-    rows = [dict(parent=place.get(n.parent), ended=n.data["ended"], changes=n.data["changes"]) for n in nodes]
-    return [nodes[i] for i in best_path(rows, after)]
+    return [nodes[i] for i in best_path(trace_rows(nodes), after)]

@@ -27,30 +27,11 @@ def longest_prompt(
 def search_paths(
     trace: Any,  # a `Trace`
 ) -> list:  # of the rounds after which the path is another one: [round, ids of its nodes from the first step on]
-    "Best paths of a search, as of `mcts.path_after`, in one pass over its rounds."
-    from treekit.papers.arise.mcts import search_nodes
+    "Best paths of a search."
+    from treekit.papers.arise.mcts import best_paths, search_nodes, trace_rows
 
-    nodes = {n.id: n for n in search_nodes(trace)}
-    changed, ended, value, finished, below, found = {}, {}, {}, set(), {}, []
-    for n in nodes.values():
-        ended.setdefault(n.data["ended"], []).append(n.id)
-        for round, _, now in n.data["changes"]:
-            changed.setdefault(round, []).append((n.id, now))
-    for round in sorted(changed.keys() | (ended.keys() - {None})):
-        for id, now in changed.get(round, ()):
-            if id not in value:
-                below.setdefault(nodes[id].parent, []).append(id)
-            value[id] = now
-        for id in ended.get(round, ()):
-            while id in nodes and id not in finished:
-                finished.add(id)
-                id = nodes[id].parent
-        path, at = [], next(iter(nodes))
-        while at in below:
-            path.append(at := max(below[at], key=lambda id: (id in finished, value[id], -id)))
-        if not found or found[-1][1] != path:
-            found.append([round, path])
-    return found
+    nodes = search_nodes(trace)
+    return [[round, [nodes[i].id for i in path]] for round, path in best_paths(trace_rows(nodes))]
 
 # %% ../../../nbs/17_papers/3_arise/09_paper.ipynb #3d524cf9
 PAPER = Paper(

@@ -32,10 +32,8 @@ def beside_plot(
     for y, line in (
         (y + 0.3 * (i - (len(some) - 1) / 2), x) for y, (_, some) in enumerate(places) for i, x in enumerate(some)
     ):
-        colour, marker = (
-            role_colour("own") if line["method"] in own else "#a0a0a0",
-            MARKERS[sets.index(line["dataset"])],
-        )
+        colour = role_colour("own") if line["method"] in own else "#a0a0a0"
+        marker = MARKERS[sets.index(line["dataset"])]
         shown = [(quality, "low", "value", "high")] + [(adds, "adds_low", "own_adds", "adds_high")] * (
             "own_adds" in line
         )
