@@ -286,18 +286,18 @@ def test_a_run_is_stopped_after_f5(browser, alive, monkeypatch):
     monkeypatch.setattr(api, "switch", slow)
     jobs = served.api.replays.jobs
 
-    def begun():
+    def begun(top_k):  # a value that wasn't answered before: stored answers would end the run at once
         page = opened(browser, served.address)
         page.evaluate(f"explorer.openRun('{name}').then(() => explorer.pane('switches'))")
         until(page, "document.querySelector('.tkx-bench [aria-label=top_k]')")
-        page.get_by_label("top_k", exact=True).fill("2")
+        page.get_by_label("top_k", exact=True).fill(top_k)
         press_named(page, "Run it")
         until(page, "/The run.*runs/.test(document.querySelector('.tkx-status').innerText)")
         page.reload()
         until(page, "window.explorer && /The switch.*runs/.test(document.querySelector('.tkx-status').innerText)")
         return page
 
-    page, tab = begun(), opened(browser, served.address)
+    page, tab = begun("2"), opened(browser, served.address)
     job = jobs.under_way()
     for shown in (page, tab):
         until(shown, "document.querySelector('.tkx-status button')?.innerText === 'Stop'")
@@ -306,7 +306,7 @@ def test_a_run_is_stopped_after_f5(browser, alive, monkeypatch):
         until(shown, "document.querySelector('.tkx-status').innerText.startsWith('The switch was stopped')")
     assert job.state == "stopped" and jobs.under_way() is None
     page.close()
-    page = begun()
+    page = begun("4")
     go_on.set()
     until(page, "/The switch has ended. Open run/.test(document.querySelector('.tkx-status').innerText)")
     assert jobs.under_way() is None and page.trouble == tab.trouble == []
