@@ -371,7 +371,9 @@ def replaced(
     for values in product(*(v if isinstance(v, list) and not _are_passages(v) else [v] for v in parts.values())):
         at = {k: tuple(v) if _are_passages(v) else v for k, v in zip(parts, values)}
         if wrong := [k for k, v in at.items() if not (callable(v) or v in _WORDS or _fits(k, v))]:
-            raise UsageError(f"{wrong[0]} can't be {at[wrong[0]]!r}: give {_GIVEN[wrong[0]]}, 'gold', 'noise' or a function")
+            raise UsageError(
+                f"{wrong[0]} can't be {at[wrong[0]]!r}: give {_GIVEN[wrong[0]]}, 'gold', 'noise' or a function"
+            )
         words = {v for v in at.values() if v in _WORDS}
         if len(words) > 1:
             raise UsageError("gold in one part and noise in another: study them one after the other")
