@@ -239,3 +239,33 @@ def tiny_judge(folder, **size):
     transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def tiny_llama(folder, texts, template=None):
+    "A language model with random weights, always the same ones, and a byte-pair tokenizer of some texts, in a folder."
+    import torch, transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    pieces = Tokenizer(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.decoder = decoders.ByteLevel()
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    trainer = trainers.BpeTrainer(
+        vocab_size=320, special_tokens=["<pad>", "<s>", "</s>"], initial_alphabet=letters, show_progress=False
+    )
+    pieces.train_from_iterator(texts, trainer)
+    ends = dict(pad_token="<pad>", bos_token="<s>", eos_token="</s>")
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=pieces, clean_up_tokenization_spaces=False, **ends
+    )
+    tokenizer.chat_template = template
+    torch.manual_seed(0)
+    shape = dict(
+        hidden_size=48, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2
+    )
+    ids = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2, tie_word_embeddings=True, max_position_embeddings=2048)
+    transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=len(tokenizer), **shape, **ids)).save_pretrained(
+        folder
+    )
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -18,7 +18,7 @@ from treekit.training.adapters import (
     train_reward,
 )
 from treekit.training.questions import key_hash
-from treekit.training.models import save_model, tiny_model, tokenizer_of
+from fakes import tiny_llama
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
@@ -31,17 +31,11 @@ GROUP = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    tokenizer = tokenizer_of([TEXT, "Where is it? France Italy"] * 3, 320)
-    tokenizer.chat_template = (
+    template = (
         "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
         "{% if add_generation_prompt %}<assistant>{% endif %}"
     )
-    save_model(
-        tiny_model(tokenizer, width=48, layers=2, heads=2, inner=64),
-        tokenizer,
-        path := tmp_path_factory.mktemp("model"),
-    )
-    return path
+    return tiny_llama(tmp_path_factory.mktemp("model"), [TEXT, "Where is it? France Italy"] * 3, template)
 
 
 def test_a_branch_is_read_as_if_it_stood_alone(folder):
@@ -95,7 +89,8 @@ def test_a_reward_model_predicts_scores_and_a_policy_follows_them(folder, tmp_pa
 
     model, tokenizer = load_local(str(folder))
     model.model.norm.weight.data *= 8  # else all tokens stay about equally likely
-    save_model(model, tokenizer, base := tmp_path / "base")
+    model.save_pretrained(base := tmp_path / "base")
+    tokenizer.save_pretrained(base)
     paid = torch.tensor([worth(tokenizer.decode([i], skip_special_tokens=True)) for i in range(len(tokenizer))])
 
     def reward(asked, replies):

@@ -63,7 +63,7 @@ def test_code_in_a_folder_with_a_model_is_never_run(tmp_path, monkeypatch):
     "Not even by somebody who says yes to the question that the library puts on a terminal."
     from treekit.retrieval.dense import Embedder
     from treekit.scoring.judges import Entailment
-    from treekit.training.models import load_model
+    from treekit.llm.local_client import load_local
 
     folder, ran = tmp_path / "model", tmp_path / "ran"
     folder.mkdir()
@@ -73,7 +73,7 @@ def test_code_in_a_folder_with_a_model_is_never_run(tmp_path, monkeypatch):
     (folder / "tokenizer_config.json").write_text(json.dumps(tokens))
     (folder / "own.py").write_text(f"open({str(ran)!r}, 'w').close()\nclass T: pass\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
-    for load in (load_model, lambda f: Embedder(str(f))(["a text"])):
+    for load in (lambda f: load_local(str(f)), lambda f: Embedder(str(f))(["a text"])):
         with pytest.raises(UsageError, match="custom code") as e:
             load(folder)
         assert "\n" not in str(e.value)

@@ -88,7 +88,7 @@ def test_supported_contradicted_inconclusive_and_not_run(tmp_path):
     assert elsewhere.reason == "no such column was run" and elsewhere.in_print == ""
 
 
-@pytest.mark.parametrize("model", ["simulated", "simulated, simulated votes", "simulated, tiny"])
+@pytest.mark.parametrize("model", ["simulated", "simulated, simulated votes"])
 def test_a_bundled_model_gets_no_verdict_and_no_claim(model, tmp_path):
     "Its numbers and the printed ones are shown; the same table of a real model is judged."
     rows = [row(m, "films", right) for m, right in dict(Ours=50, A=20).items()]
@@ -183,7 +183,7 @@ def test_what_a_table_says_of_a_row_holds_in_the_runs_other_tables(tmp_path):
     save_table(compare(printed(Ours=60.0, A=50.0), rows, model="scripted"), tmp_path / "x", "table1", digits=2)
     made = compare(printed(Ours=60.0, A=50.0), rows, model="scripted")
     made["method"] = [
-        f"{m} [tiny navigator]" if m == "Ours" and r == r else m for m, r in zip(made.method, made.reproduced)
+        f"{m} [simulated, untrained]" if m == "Ours" and r == r else m for m, r in zip(made.method, made.reproduced)
     ]
     save_table(made, tmp_path / "x", "table2", digits=2)
     assert [v.outcome for v in told(tmp_path, claim("Ours", "A"))] == ["supported"]

@@ -30,13 +30,11 @@ from treekit.experiments.provenance import (
     unit_of,
 )
 from treekit.experiments.resources import load
-from treekit.experiments.results import Results
 from treekit.experiments.run import run
 from treekit.figures.equivalence import noise
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import JUDGED, compare, gains, power, published
 from treekit.papers.arise.evaluation import covered
-from treekit.utils.model_files import weights_of
 
 MODEL, SETS = "Qwen2.5-7B-Instruct", dict(hotpotqa="5adf2fa3554299334401{:04x}", musique="2hop__{}_1")
 SETS["2wiki"] = "{:028x}48001122"
@@ -143,22 +141,6 @@ def of_another_model(place, monkeypatch):
     return cells(place, chat=model(0.4))
 
 
-def forged_router(place, monkeypatch):
-    (place / "adapter_model.safetensors").write_bytes(b"untrained")
-    said = dict(role="router", preset="8B", model="Llama-3.1-8B-Instruct", labels="deepseek-v3", weights="0" * 16)
-    (place / "trained_as.json").write_text(json.dumps(said | dict(model="")))
-    other = SimpleNamespace(endpoint="trained", model="router x/tag-prompt-inst-lora-epoch-3.5", folder=place)
-    facts = facts_as_said(
-        "rdr2", "table1", "asqa", "RDR2 (Ours)", router=provenance._trained(other, {}), model="gpt-3.5-turbo"
-    )
-    print_ = [c | dict(group="ChatGPT") for c in published("rdr2", "table1") if "ChatGPT" in c["group"]]
-    row = dict(
-        method="RDR2 (Ours)", dataset="asqa", metric="MAUVE", n=948, failures=0, value=0.792, low=None, high=None
-    )
-    table = compare(print_, [row], Results([], "gpt-3.5-turbo", facts={("RDR2 (Ours)", "asqa"): facts}))
-    return {r.dataset: (r.verdict, r.reason) for r in table.itertuples() if r.verdict != "not run"}
-
-
 def edited(dataset):
     first, *rest = questions(dataset)
     return [replace(first, question=first.question.replace("lamp", "lantern")), *rest]
@@ -200,7 +182,6 @@ CHEATS = {  # what is done -> how, and what the reason says
     "an edited gold answer": (lambda p, m: cells(p, asked=gold_edited), "1 of 200 aren't as their source has them"),
     "a passage that says it": (lambda p, m: cells(p, asked=passage_added), "1 of 200 aren't as their source has them"),
     "ten questions, each twenty times": (lambda p, m: cells(p, asked=repeated), "190 of 200 repeat the text"),
-    "an untrained router with a forged record": (forged_router, "a record of other weights"),
 }
 
 
@@ -326,19 +307,6 @@ def test_the_authors_weights_are_accepted_by_contract(place):
     assert navigated(value)[0] == [] and navigated(provenance._trained(served, {}))[0]
     facts = provenance._with_declared(facts_as_said("searchr", "table2", navigator=value), "SEARCH-R*", said)
     assert "navigator authors/ppo" in facts.declared[0] and "declared by lab.toml" in facts.declared[0]
-
-
-def test_a_training_with_the_printed_rate_is_accepted(place):
-    "Its record has the rate, who wrote the paths, and the weights that it made; beside other weights it says nothing."
-    (place / "model.safetensors").write_bytes(b"trained")
-    made = dict(
-        role="navigator", preset="8B", questions=2000, paths="gpt-4o-mini", rate=2e-5, weights=weights_of(place)
-    )
-    (place / "trained_as.json").write_text(json.dumps(made))
-    other = SimpleNamespace(endpoint="trained", model="navigator mine/ppo", folder=place)
-    assert navigated(provenance._trained(other, {}))[0] == []
-    (place / "model.safetensors").write_bytes(b"trained further")
-    assert navigated(provenance._trained(other, {}))[0]
 
 
 CELLS = dict(

@@ -78,7 +78,7 @@ def test_counts_of_errata_agree_everywhere():
 
 TEXTS = root().parent / "shared" / "papers"
 MODULES = (
-    *("baselines.chainrag", "baselines.prompting", "retrieval.informativeness", "training.ppo"),
+    *("baselines.chainrag", "baselines.prompting", "retrieval.informativeness"),
     *("papers.treerare.tree_retrieval", *(f"papers.{name}.method" for name in NAMES)),
 )
 

@@ -11,22 +11,15 @@ from treekit.llm import local_client
 from treekit.llm.cached_client import CachedClient
 from treekit.llm.local_client import Decoder, LocalClient, model_source
 from treekit.store.run_store import Store, canonical_request, sample_keys
-from treekit.training.models import save_model, tiny_model, tokenizer_of
+from fakes import tiny_llama
 
 torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    tokenizer = tokenizer_of(
-        ["who wrote the novel and when was it written", "a paper on trees", "Paris is in France"] * 3, 320
-    )
-    save_model(
-        tiny_model(tokenizer, width=48, layers=2, heads=2, inner=64),
-        tokenizer,
-        path := tmp_path_factory.mktemp("model"),
-    )
-    return path
+    texts = ["who wrote the novel and when was it written", "a paper on trees", "Paris is in France"] * 3
+    return tiny_llama(tmp_path_factory.mktemp("model"), texts)
 
 
 def request(text, **settings):

@@ -1,26 +1,16 @@
-"SEARCH-R's navigator: its data, its measures, a chain of all stages at a size of seconds, and the model in the method's place."
+"SEARCH-R's navigator: its training data, and measures of a path."
 
-import asyncio, json, random
+import asyncio, json
 from dataclasses import replace
 
 import pytest
 
-from treekit.papers.searchr import training as navigator
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question, Step
 from treekit.experiments.resources import load
-from treekit.training.sft import Recipe
 from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Context
-from treekit.papers.searchr.training import (
-    PRESETS,
-    TrainedNavigator,
-    example,
-    examples,
-    sound,
-    train_navigator,
-)
 from treekit.papers.searchr.training_data import (
     COUNTS,
     Pair,
@@ -34,12 +24,6 @@ from treekit.papers.searchr.training_data import (
     well_formed,
     wordings,
 )
-from treekit.training.path_tagging import (
-    SHOWN_WORDS,
-    disguise,
-)
-from treekit.baselines.subquestions import NAVIGATE
-from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
 
 SHELF = BM25(
@@ -163,76 +147,7 @@ def test_gold_measures_itself_as_gold():
 )
 def test_well_formed_replies(reply, fit):
     assert bool(well_formed(reply)) == fit
-    assert sound(lambda prompts, said: [0.7] * len(said))([("q", "?")], [reply]) == [0.7 if fit else 0.0]
     assert path_measures(
         [replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))],
         [reply],
     )["JSON"] == [float(fit)]
-
-
-def test_disguises_say_the_same():
-    def of(name):
-        return f"Who led the city where {name} died?", (f"What is the city where {name} died?", "Who led this city?")
-
-    pairs = [Pair(f"q{k}/1", *of(f"Name{'abcd'[k]} Roth"), "x", 1.0, True) for k in range(4)]
-    tiny = replace(PRESETS["tiny"], disguised=5)
-    made = examples(pairs, tiny)
-    assert (
-        len(made) == 24
-        and made[0] == example(pairs[0], tiny)
-        and made == examples(pairs, tiny) != examples(pairs, tiny, seed=1)
-    )
-    for e in made:
-        words = e.prompt.split()
-        assert len(words) == SHOWN_WORDS and e.target.count("<") == len(words) - words.count("<fill>")
-        assert e.target.count("what") == e.target.count("end1") == 1
-    assert any("<word>" in e.prompt for e in made[1:6]) and "<word>" not in made[0].prompt
-    assert max(e.target.count("<") for e in made) > 6  # a word that is hidden may be shown as two
-    long = " ".join(["the city"] * SHOWN_WORDS) + "?"
-    assert len(disguise(long, "<o>" * 2 * SHOWN_WORDS, random.Random(0))[0].split()) == 2 * SHOWN_WORDS
-
-
-@pytest.fixture(scope="module")
-def chain(tmp_path_factory):
-    "All stages of a model that is smaller still."
-    folder, patch = tmp_path_factory.mktemp("navigator"), pytest.MonkeyPatch()
-    patch.setattr(navigator, "TINY", dict(width=32, layers=1, heads=2, inner=64))
-    full = dict(lr=1e-2, batch=8, seed=0)
-    changes = dict(
-        sft=16,
-        tuning=Recipe("full", epochs=20, **full),
-        reward=Recipe("full", epochs=3, **full),
-        ppo=PPO("full", epochs=1, rollouts=12, passes=2, max_new=48, **full | dict(lr=1e-3)),
-        max_new=48,
-    )
-    pairs = pairs_of(24)
-    logs = {
-        until: train_navigator(
-            pairs,
-            folder,
-            "tiny",
-            until=until,
-            follow=lambda tried: [float(len(path) == 2) for _, path in tried],
-            **changes,
-        )
-        for until in ("after PPO", "SFT on as much")
-    }
-    yield pairs, folder, replace(PRESETS["tiny"], **changes), logs
-    patch.undo()
-
-
-@pytest.mark.slow
-def test_it_takes_questions_apart(chain):
-    pairs, folder, preset, logs = chain
-    chat = TrainedNavigator(logs["after PPO"]["after PPO"]["folder"], "tiny")
-    question = "Who is the mayor of the town where Zonk Zimbel died?"
-    request = NAVIGATE(question=question)
-    text = asyncio.run(chat.complete(request))[0].text
-    assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
-    trained = Context(Scripted(), SHELF, navigator=chat)
-    said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
-    assert [n.kind for n in said.trace.nodes][:2] == [
-        "question",
-        "path",
-    ]  # whatever it wrote, there is a path, and an answer
-    assert said.answer

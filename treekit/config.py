@@ -514,7 +514,7 @@ class Profile:
     @property
     def served(self) -> bool:
         "True if the model is behind a server."
-        return self.endpoint not in ("offline", "trained", "local")
+        return self.endpoint not in ("offline", "local")
 
     @property
     def defaults(self) -> dict:

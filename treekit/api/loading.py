@@ -164,7 +164,7 @@ def model(
     >>> model("openai", budget=2).model
     'gpt-4o-mini'
     """
-    choose("model", name, ["simulated", *(p for p in profile_names() if p not in ("offline", "tiny"))])
+    choose("model", name, ["simulated", *(p for p in profile_names() if p != "offline")])
     return load_profile("offline" if name == "simulated" else name, **settings)
 
 

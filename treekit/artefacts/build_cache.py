@@ -74,7 +74,7 @@ def data_files(
         "claims.csv": "treekit.figures.claims",
     }  # read for all papers, by these
     unread = {"cluster", "course_template", "papers", "paper_template"}
-    unread |= set() if any(".training." in m for m in modules) else {"models"}
+    unread |= set() if '"models"' in text else {"models"}
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
     own = [
         path
@@ -154,12 +154,11 @@ def packages_of(
 def modules_behind(
     paper: str,
     notebook: Path,
-    profile: Profile | None = None,  # profile of the run
 ) -> dict[str, str]:  # module -> its file
-    "Modules that an artefact depends on: imports of its notebook, and those by reference (methods by name, trained models)."
+    "Modules that an artefact depends on: imports of its notebook, and those by reference (methods by name)."
     packages, names = packages_of(paper), imported(notebook)
     found = modules_below(*names, packages=packages)
-    more = [r for p in discover().values() for role, r in p.trained.items() if profile and getattr(profile, role, "")]
+    more = []
     if "treekit.papers.registry" in found and paper in discover():
         more += [*discover()[paper].methods, *BASELINES]
     if "treekit.analysis.error_breakdown" in found and paper in discover():
@@ -175,7 +174,7 @@ def made_from(
 ) -> dict:  # notebook, parameters, profile, code, data, libraries -> hash
     "Hashes of an artefact's inputs, without the store."
     paper = name.partition("/")[0]
-    modules = modules_behind(paper, notebook, profile)
+    modules = modules_behind(paper, notebook)
     files = data_files(paper, "\n".join(sources(notebook, "code")), modules)
     files = [f for f in files if f.parent.name != "kept"]  # these files would be regenerated
     parser, store = (variable(name) or None for name in ("TREEKIT_PARSER_DIR", "TREEKIT_STORE"))

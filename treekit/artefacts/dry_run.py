@@ -158,9 +158,7 @@ def _outcome(artefact: str, profile: Profile, left: dict, few: int) -> DryRun:
             f"{profile.context:,}: raise the server's context and the profile's, or take fewer or shorter passages"
         )
     outcome, line = ("lacks" if lacks else "starts"), ""
-    if any(r["kind"] == "trains" for r in rows):
-        line = "trains small models on this machine first, which takes minutes to an hour; a dry run doesn't"
-    elif code == 2:
+    if code == 2:
         outcome, line = "can't", left["error"]
     elif code:
         outcome, line = "fails", left["error"]

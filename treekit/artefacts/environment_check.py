@@ -328,8 +328,6 @@ def _model(profile):
         from treekit.llm.local_client import model_source
 
         return f"weights on this machine, {model_source(profile.model)[1]}"
-    if profile.endpoint == "trained":
-        return f"trained by the kit, needs no server; it stands beside another: --set navigator={profile.name}"
     _listed(profile)
     return f"{profile.model} at {without_secrets(profile.endpoint)}"
 

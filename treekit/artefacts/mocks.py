@@ -6,8 +6,7 @@
 __all__ = ['RequestLog', 'read_log', 'MockedCalls', 'count_runs', 'mock_hub_weights', 'mock_resources', 'install_mocks']
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #58ae3495
-import functools, json, socket, sys
-from copy import copy
+import functools, json, socket
 from pathlib import Path
 
 from ..config import UsageError
@@ -313,29 +312,6 @@ def _parsers(told):
 
     entities.annotator_for = annotator_for
 
-
-def _trained(told):
-    "Mock trained models, except the bundled tiny ones."
-    real = resources.trained_class
-
-    def mocked(role):
-        kind = real(role)
-
-        class Mock(kind):
-            def __new__(cls, folder, *args, **kwargs):
-                if Path(folder).is_dir():
-                    return kind(folder, *args, **kwargs)
-                told("weights", f"{role} {folder}")
-                made = copy(resources.mock_model())
-                made.model = str(folder)
-                return made
-
-            tiny = kind.tiny
-
-        return Mock
-
-    resources.trained_class = mocked
-
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #5278172d
 def _offline():
     "Block connections to other machines."
@@ -347,24 +323,6 @@ def _offline():
         return real(self, address)
 
     socket.socket.connect = connect
-
-
-def _training(told):
-    "Mock training, which raises an error."
-    from treekit.training import deterministic_process
-
-    def pinned(jobs, *args, **kwargs):
-        if not jobs:
-            return
-        told("trains", f"{len(jobs)} small models")
-        raise UsageError("a dry run trains nothing")
-
-    real = deterministic_process.pinned
-    for module in list(
-        sys.modules.values()
-    ):  # those that have imported it by name; modules that are imported later get the mock
-        if getattr(module, "__dict__", {}).get("pinned") is real:
-            module.pinned = pinned
 
 
 def _figures():
@@ -416,7 +374,6 @@ def mock_resources(
     _index(told, passages)
     _weights(told)
     _parsers(told)
-    _trained(told)
 
 
 def install_mocks(
@@ -430,7 +387,6 @@ def install_mocks(
     mock_resources(told, fixtures, store)
     _model(told)
     _questions(told, fixtures, few)
-    _training(told)
     _failures(told)
     _tracebacks()
     _figures()

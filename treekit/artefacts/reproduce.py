@@ -48,9 +48,9 @@ from treekit.artefacts.build_cache import (
 )
 from .build_cache import tables_below, unchanged, write_record, written
 from ..experiments.prompts import templates_of
-from ..training.deterministic_process import PINNED
 from ..utils.sanitize import printable, without_secrets
 from ..utils.sealed_process import refuses_network
+from ..utils.instruction_set import PINNED
 from ..utils.notices import new_notices
 from ..utils.process_identity import own_identity
 from ..utils.atomic_write import write_whole

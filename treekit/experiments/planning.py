@@ -73,9 +73,9 @@ def models_of(
         if given or not getattr(profile, role):
             return stored(given)
         other = load_profile(getattr(profile, role))
-        if store.replays and other.endpoint != "trained":
+        if store.replays:
             return ReplayClient(store, other)
-        return stored(chat_for(other, role))
+        return stored(chat_for(other))
 
     answers = stored(chat) or (ReplayClient(store, profile) if store.replays else None)
     who = answers or _expected(profile)

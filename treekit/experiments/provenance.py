@@ -9,7 +9,7 @@ __all__ = ['PUBLISHED_IDS', 'LONGBENCH', 'NEUTRAL', 'JUDGED_BY', 'NOTED', 'WORDI
            'run_facts', 'Said', 'differences', 'choices']
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #6ded0c8b
-import dataclasses, fnmatch, functools, hashlib, html, inspect, json, re, sys, tomllib
+import dataclasses, fnmatch, functools, hashlib, html, inspect, re, sys, tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from ..config import Profile, UsageError, kit_path, replay
 from ..core.fingerprints import code_hash, fingerprint
 from ..core.method import Intervened, bare_method, configure, requirements_of, settings
-from ..utils.model_files import MINILM, trained_folder, weights_of
+from ..utils.model_files import MINILM
 from ..core.types import Question
 from ..corpora.bundled_questions import REAL, BundledQuestions
 from ..corpora.load import sample_rows, split_of
@@ -367,22 +367,10 @@ def _searched(dataset, library, questions):
 
 
 def _trained(other, declared):
-    """A model of a role by its name, and by the record that `treekit train` wrote beside it, or a contract's. A server has the model of a
-    training under the training's name; without a record a served name says nothing of a training."""
+    "A model of a role by its name, and by what a contract says of its training."
     if declared.get("model") == other.model:
         return _recipe(declared["name"], declared)
-    served = str(other.endpoint).startswith("http")
-    path = Path(trained_folder(other.model) if served else getattr(other, "folder", ""), "trained_as.json")
-    try:
-        said = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    except ValueError:
-        said = {}
-    if served and not said:
-        return f"{other.model}, by name"
-    below = [part for part in path.parent.parts[-3:] if part != "model"]  # NAME/ppo/model, NAME/tag-prompt-…
-    name = f"{said['role']} {'/'.join(below[-2:])}" if served else other.model
-    forged = said.get("preset", "tiny").lower() != "tiny" and said.get("weights") != weights_of(path.parent)
-    return "a record of other weights: " * forged + _recipe(name, said)
+    return f"{other.model}, by name" if str(other.endpoint).startswith("http") else other.model
 
 
 def _recipe(name, said):

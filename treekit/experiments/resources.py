@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
-           'chat_for', 'mock_model', 'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided',
-           'Coverage', 'coverage', 'Resources']
+           'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'chat_for', 'mock_model',
+           'preload_grammars', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Coverage', 'coverage',
+           'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -32,7 +32,6 @@ from ..corpora.bundled_questions import ARTICLES, BundledQuestions
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..utils.atomic_write import write_whole
 from .parse_prefetch import Batch, Unusable
-from ..papers.plugin import discover, resolve
 from ..retrieval.factory import describe_retrieval, retriever_for
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #fb25c664
@@ -260,34 +259,11 @@ def need_documents(
     elif not hasattr(source_of(profile.data), "documents") and not any(Path(profile.data).glob("articles_*.jsonl")):
         raise UsageError(f"routing takes whole pages, and data = {Path(profile.data).name!r} has none: {what}")
 
-# %% ../../nbs/14_experiments/07_resources.ipynb #36fc90bf
-def trained_roles() -> dict[str, str]:  # role -> reference to the class of its trained models
-    "Roles for which an installed paper trains a model."
-    return {role: reference for p in discover().values() for role, reference in p.trained.items()}
-
-
-def trained_class(
-    role: str,  # "router" or "navigator"
-) -> type:
-    "Class of the models that are trained for a role."
-    return resolve(trained_roles()[choose("role of a trained model", role, trained_roles())])
-
 # %% ../../nbs/14_experiments/07_resources.ipynb #77993862
 def chat_for(
     profile: Profile,  # model, endpoint, limits
-    role: str = "",  # "router" or "navigator"; empty: the answering model
 ):  # an LLM client
-    "Create the LLM client of a profile: an offline model, a trained one, one on this machine, or a client for its endpoint."
-    if profile.endpoint == "trained":
-        from treekit.utils.model_files import trained_folder
-
-        if not role:
-            raise UsageError(
-                f"the model of profile {profile.name!r} is trained to take questions apart or to route, not to answer: "
-                f"use it beside another, as in --set navigator={profile.name}"
-            )
-        kind = trained_class(role)
-        return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
+    "Create the LLM client of a profile: an offline model, one on this machine, or a client for its endpoint."
     if profile.offline:
         from treekit.models.simulated.client import SimulatedClient
 

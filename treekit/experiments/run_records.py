@@ -8,12 +8,11 @@ __all__ = ['NOTE_VERDICTS', 'LONGEST_NOTE', 'to_record', 'from_record', 'models_
            'notes_of', 'save_first_wrong', 'first_wrong_of', 'save_study', 'find_study']
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #dc9a2827
-import dataclasses, importlib, inspect, json, sys, time, zlib
+import dataclasses, importlib, json, sys, time, zlib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, choose, installed, work_dir
+from ..config import Profile, UsageError, choose
 from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
@@ -87,8 +86,8 @@ def models_record(
     methods: dict,  # name -> method
     questions: dict,  # dataset -> its questions
 ) -> dict:  # role -> its model
-    """Models of a run with their fingerprints, so that a replay uses the same. Of llm, router and navigator: model, endpoint, defaults, and
-    made_with of a trained one (None: no model of its own); of parser, annotator and embedder: fingerprint."""
+    """Models of a run with their fingerprints, so that a replay uses the same. Of llm, router and navigator: model, endpoint, defaults
+    (None: no model of its own); of parser, annotator and embedder: fingerprint."""
     llm = dict(model=models.model, endpoint=canonical_endpoint(models.endpoint), defaults=models.defaults)
     said = dict(llm=llm, router=_model_record(models.router), navigator=_model_record(models.navigator))
     dataset, (question, *_) = next(iter(questions.items()))
@@ -102,25 +101,8 @@ def models_record(
 
 
 def _model_record(chat):
-    "Identity of a model; for a trained one also the arguments of its class."
-    if chat is None:
-        return None
-    own = dict(model=chat.model, endpoint=canonical_endpoint(chat.endpoint), defaults=chat.defaults)
-    made_with = inspect.signature(type(chat)).parameters
-    if not own["endpoint"].startswith("trained") or "folder" not in made_with:
-        return own
-    values = {name: getattr(chat, name, None) for name in made_with}
-    return own | dict(
-        made_with={name: getattr(v, "name", v) for name, v in values.items()} | dict(folder=_place_of(chat.folder))
-    )
-
-
-def _place_of(folder):
-    "Path of a folder relative to the working folder or the kit, for use on other machines."
-    for name, top in dict(work=work_dir(), kit=installed()).items():
-        if Path(folder).resolve().is_relative_to(top.resolve()):
-            return [name, Path(folder).resolve().relative_to(top.resolve()).as_posix()]
-    return ["", str(folder)]
+    "Identity of a model."
+    return chat and dict(model=chat.model, endpoint=canonical_endpoint(chat.endpoint), defaults=chat.defaults)
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #c3c4939a
 def packed_questions(

@@ -7,14 +7,13 @@ __all__ = ['GoneModel', 'model_again', 'models_again']
 
 # %% ../../nbs/19_explorer/05_run_models.ipynb #ea04696a
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, installed, load_profile, profile_names, work_dir
+from ..config import Profile, UsageError, load_profile, profile_names
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
 from ..experiments.parse_prefetch import Unusable
-from ..experiments.resources import chat_for, identity_of, trained_class, trained_roles
+from ..experiments.resources import chat_for, identity_of
 
 # %% ../../nbs/19_explorer/05_run_models.ipynb #75563ebc
 class GoneModel:
@@ -53,17 +52,6 @@ def _is(chat, record):
     return chat is not None and identity_of(chat) == [record[k] for k in ("model", "endpoint", "defaults")]
 
 
-def _trained(role, made_with):
-    "A trained model from what its class was made with; None if its folder isn't here."
-    where, path = made_with["folder"]
-    folder = {"work": work_dir, "kit": installed, "": Path}[where]() / path
-    return (
-        trained_class(role)(str(folder), **{k: v for k, v in made_with.items() if k != "folder"})
-        if folder.is_dir()
-        else None
-    )
-
-
 def _served(record):
     "The first profile with this model at this address, with the record's temperature and length."
     for profile in map(load_profile, profile_names()):
@@ -78,11 +66,7 @@ def model_again(
 ) -> Any:  # a `LLMClient`
     "The model of a record; a `GoneModel` if it can't be made here."
     try:
-        found = (
-            _trained(role, record["made_with"])
-            if record.get("made_with") and role in trained_roles()
-            else _served(record)
-        )
+        found = _served(record)
     except (UsageError, TypeError) as e:
         return GoneModel(role, record, str(e))  # no API key here; a class with other parameters
     return found if _is(found, record) else GoneModel(role, record)

@@ -182,7 +182,6 @@ CLAIM_OUTCOMES = (
 TESTED_OUTCOMES = CLAIM_OUTCOMES[:3]
 SIZES = ("inside", "outside", "not comparable")
 SUBSTITUTES = (
-    "*: *tiny*",
     "*: *untrained*",
     "*: *prompted*",
     "*: *no cross-encoder*",

@@ -159,7 +159,7 @@ LEGEND_OF_CLAIMS = (
     "right in the table's unit, the mean over the paper's models. Measured: the same in the run, with its interval; the amount that the "
     "paper states, with its 95 % interval. Intervals: 95 %; 90 % for claims with a margin, which are one-sided tests. They are over "
     "questions of one corpus and one seed. Direction: supported, the difference is significant; contradicted, significant the other way; "
-    "inconclusive, neither; identical, no question tells the rows apart; substitute row, a tiny, untrained, prompted or proxy model "
+    "inconclusive, neither; identical, no question tells the rows apart; substitute row, an untrained, prompted or proxy model "
     "replaced what the paper ran; other model, the sentence names a model that didn't run; not tested, the sentence isn't a comparison of "
     "two rows, or needs people. "
     "Size: whether the stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims "

@@ -149,7 +149,6 @@ MODEL_MARKERS = {  # pattern of a name -> marker
     "qwen2.5-14b": "X",
     "hyperclova": "d",
     "simulated": "D",
-    "tiny": "H",
 }
 _FREE = ["o", "s", "^", "v", "<", ">", "p", "h", "P", "X", "d", "*", "8", "H", "D"]
 

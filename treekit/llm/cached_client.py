@@ -197,7 +197,7 @@ class CachedClient:
         if getattr(chat, "instant", False):
             if store.connection.deferred is None:
                 store.connection.deferred = True
-        elif self.endpoint.partition(":")[0] not in ("offline", "trained"):
+        elif self.endpoint != "offline":
             store.connection.deferred = False
 
     def bind(self, **who) -> "CachedClient":

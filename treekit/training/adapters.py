@@ -88,7 +88,9 @@ def _lora(model, recipe, task="CAUSAL_LM"):
 
 
 def _arguments(recipe, folder):
-    "Settings of a training on the processor, with a checkpoint every five steps."
+    "Settings of a training, with a checkpoint every five steps."
+    import torch
+
     return dict(
         output_dir=str(folder / "run"),
         seed=recipe.seed,
@@ -102,7 +104,7 @@ def _arguments(recipe, folder):
         save_steps=5,
         save_total_limit=2,
         report_to=[],
-        use_cpu=True,
+        use_cpu=not torch.cuda.is_available(),
         disable_tqdm=True,
         remove_unused_columns=False,
     )

@@ -35,26 +35,18 @@ def setting(
     return replace(P, search_scope="own")
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #3c21d1b9
-STAGE_OF_ROW = {
-    "w/o PPO": "after SFT",
-    "w/o PPO w/SFT": "SFT on as much",
-}  # rows of Tables 3 and 4; all others: after PPO
+STAGE_OF_ROW = {"w/o PPO": "after SFT"}  # all other rows: after PPO
 LAST = "after PPO"
 
 
 def navigator(
     P: Profile,
-    stage: str = LAST,  # of `treekit.papers.searchr.training.STAGES`
-    seed: int = 0,  # of the tiny one's training
+    stage: str = LAST,  # "after SFT", "after PPO"
     named: dict = {},  # stage -> the profile of its navigator
 ):  # an LLM client; None: the profile's own. Raises a `UsageError` for an unavailable stage
     "Client of a row's navigator."
     if stage in named:
-        return chat_for(load_profile(named[stage]), "navigator")
-    if P.offline and not P.navigator:
-        from treekit.papers.searchr.training import TrainedNavigator
-
-        return TrainedNavigator.tiny(stage, seed)
+        return chat_for(load_profile(named[stage]))
     if stage == LAST:
         return None
     raise UsageError(f"there is no navigator {stage!r} here: name the profile of its model")
@@ -67,11 +59,9 @@ def who_navigates(
 ) -> str:
     "Description of a row's navigator."
     if stage not in named and not P.navigator:
-        return f"tiny navigator {stage}" if P.offline else f"{P.model}, untrained"
+        return f"{P.model}, untrained"
     other = load_profile(named.get(stage) or P.navigator)
-    if other.endpoint != "trained":
-        return f"{other.model}, untrained" if other.offline else f"navigator {other.model}"
-    return f"tiny navigator {stage}" if other.model == "tiny" else f"trained navigator {other.model}"
+    return f"{other.model}, untrained" if other.offline else f"navigator {other.model}"
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #61751374
 def what_ran(
@@ -181,7 +171,6 @@ def run_rows(
     P: Profile,
     stages: dict = STAGE_OF_ROW,  # printed name -> stage of its navigator
     named: dict = {},  # stage -> the profile of its navigator
-    seed: int = 0,  # of the tiny one's training
     runs: int = 1,  # number of runs
 ) -> Results:  # `Runs`, if several
     "Run the rows of a table, each with its navigator. Offline, ChainRAG runs without its cross-encoder."
@@ -194,7 +183,6 @@ def run_rows(
             P,
             stages,
             named,
-            seed,
         )
         for i in range(runs)
     ]
@@ -202,7 +190,7 @@ def run_rows(
     return made[0] if runs == 1 else Runs(**vars(made[0]) | dict(facts=facts), runs=made)
 
 
-def _run_once(methods, questions, P, stages, named, seed):
+def _run_once(methods, questions, P, stages, named):
     parts = {}  # stage, or "" for methods without a navigator -> methods
     for name, method in methods.items():
         stage = stages.get(name, LAST) if "navigator" in requirements_of(method) else ""
@@ -210,7 +198,7 @@ def _run_once(methods, questions, P, stages, named, seed):
     found = []
     for stage, some in parts.items():
         try:
-            chat = navigator(P, stage, seed, named) if stage else None
+            chat = navigator(P, stage, named) if stage else None
         except UsageError as e:
             print(f"{', '.join(some)}: left out; {e}")
         else:
