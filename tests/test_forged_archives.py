@@ -178,7 +178,7 @@ def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     profile = load_profile("openai")
     with use_command(replay=Replay(str(tmp_path / "x.cassette"))):
-        for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("openai", batch=True))):
+        for chat in (chat_for(profile), chat_for(load_profile("openai", batch=True))):
             with pytest.raises(NotOnCassette):
                 asyncio.run(chat.complete(Request(messages=(), prompt=None)))
         with pytest.raises(UsageError, match="asks no server"):

@@ -112,7 +112,7 @@ def converted(
 def load_local(
     model: str,  # as for `model_source`
 ):  # model and tokenizer of `transformers`
-    "Load a local model, with its adapter merged into the weights. Never downloads."
+    "Load a local model, with its adapter merged into the weights. Never downloads, and never runs code of its folder."
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
@@ -128,10 +128,9 @@ def load_local(
         return PeftModel.from_pretrained(made, str(path)).merge_and_unload().eval(), tokenizer
     folder = converted(path, content) if path.suffix == ".gguf" else path
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        return AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, local_files_only=True
-        ).eval(), tokenizer
+        own = dict(local_files_only=True, trust_remote_code=False)  # without it the library asks on a terminal
+        tokenizer = AutoTokenizer.from_pretrained(folder, **own)
+        return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **own).eval(), tokenizer
     except (OSError, ValueError, RuntimeError, KeyError) as e:
         raise UsageError(f"the model {path.name!r} can't be loaded: {_line(e, folder)}") from None
 
