@@ -1,6 +1,6 @@
 """Replies that cost nothing are written together: found meanwhile, on disk when a run ends, and the numbers are those of single writes."""
 
-import asyncio, sqlite3
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -86,20 +86,3 @@ def test_what_a_paid_model_says_is_written_at_once(tmp_path):
     CachedClient(Paid(), store)  # a second model over the same store
     put(store, 2)
     assert counted(store.path)["calls"] == 2 and not store.connection.buffer.writes
-
-
-def test_a_trained_model_shares_the_store_of_the_simulated_one(tmp_path):
-    class Trained:
-        model, endpoint, defaults = "navigator", "trained:abc", {}
-
-        async def complete(self, request):
-            return [Completion("a path", 1, 1)]
-
-        async def close(self):
-            pass
-
-    store = Store(tmp_path / "free.sqlite")
-    CachedClient(SimulatedClient(), store)
-    asyncio.run(CachedClient(Trained(), store).complete(ASK(question="Where?")))
-    store.flush()
-    assert store.connection.deferred and counted(store.path)["calls"] == 1
