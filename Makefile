@@ -8,19 +8,13 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce dry-run rehearse docs sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce docs sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/treekit reproduce $(ARGS)
-
-# every artefact under every profile with two questions, nothing paid:  make dry-run ARGS="arise --profile vllm"
-dry-run: $(READY)
-	$(BIN)/treekit reproduce --dry-run $(ARGS)
-
-rehearse: dry-run
 
 # the documentation with all results: open _docs/html/docs/index.html; a warning or an unknown link target is an error; -E: an index of all pages
 docs: $(READY)

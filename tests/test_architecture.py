@@ -381,10 +381,10 @@ def test_settings_commands_and_options_may_only_become_fewer():
 
     every = commands(main)
     options = [p for command in every for p in command.params if isinstance(p, click.Option)]
-    assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 83, len(fields(Paper)) <= 14) == (True,) * 4
+    assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folder, most", [("treekit", 39_460), ("tests", 18_230)])
+@pytest.mark.parametrize("folder, most", [("treekit", 39_016), ("tests", 18_160)])
 def test_statements_may_only_become_fewer(folder, most):
     "Aims: 33,000 and 19,000. A number rises only here, in the commit that needs it."
     from statements import statements

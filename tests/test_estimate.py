@@ -210,7 +210,7 @@ def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
 
 
 MOCKED = """
-from treekit.artefacts.mocks import mock_hub_weights
+from treekit.artefacts.estimate import mock_hub_weights
 mock_hub_weights()
 import sys
 from treekit.core.types import Passage

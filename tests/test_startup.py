@@ -1,4 +1,4 @@
-"How a real run starts: the hub's layouts, the doctor, the dry run, and one line for what would stop a run that is paid for."
+"How a real run starts: the hub's layouts, the doctor, and one line for what would stop a run that is paid for."
 
 import json, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -495,22 +495,16 @@ def _listens(endpoint):
 
 
 def lacking(
-    reached: dict,  # kind and name of a resource, as `treekit.artefacts.mocks` logs it
-    profile: Profile,
+    kind: str,  # "echo", "documents", "weights", "index", "parser"
+    name: str,
+    why: str = "",  # what was said of the documents
 ) -> str:  # a line with an instruction; empty: available
     "Message if a resource of a run is missing on this machine."
-    kind, name = reached["kind"], reached["name"]
-    if kind == "model":
-        key, endpoint = reached.get("key", ""), reached.get("endpoint", profile.endpoint)
-        if key and not variable(key):
-            return f"key: set the environment variable {key}"
-        if not _listens(endpoint):
-            return f"server: nothing answers at {without_secrets(endpoint)}: start it with the model {name}"
     if kind == "echo" and not scores_texts(name):
         return f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: {SCORE_ELSEWHERE}"
     if kind == "documents":
         return (
-            f"documents: {reached.get('why', name)}; Wikipedia's: "
+            f"documents: {why or name}; Wikipedia's: "
             "treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
             "(16 GB to download), then --set documents=wiki.trees"
         )
@@ -587,7 +581,7 @@ def _named(profile, paper, sets={}):
         if kind == "echo" and scores_texts(name) and not _listens(name):
             yield what, None, "not known while no server answers", f"start the server at {without_secrets(name)}"
             continue
-        yield row(what, lacking(dict(kind=kind, name=name), profile) or _unechoed(profile, kind), without_secrets(name))
+        yield row(what, lacking(kind, name) or _unechoed(profile, kind), without_secrets(name))
     if paper and not profile.offline:
         yield from _weights_of_rows(paper)
     if used("documents"):
@@ -657,7 +651,7 @@ def _documents(profile):
     try:
         read_documents(path, beside)
     except UsageError as e:
-        return lacking(dict(kind="documents", name=path, why=str(e).partition(":")[0]), profile)
+        return lacking("documents", path, str(e).partition(":")[0])
     return ""
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c0de7a11
@@ -721,7 +715,7 @@ def check_access(
         raise UsageError(f"the budget of ${profile.budget:g} needs the price of model {profile.model!r}: {said[3]}")
     if not any((getattr(m, "value", ""), getattr(m, "scorer", "")) == ("risk", "likelihood") for m in methods):
         return
-    if line := lacking(dict(kind="echo", name=profile.endpoint), profile) or _unechoed(profile, "echo"):
+    if line := lacking("echo", profile.endpoint) or _unechoed(profile, "echo"):
         raise UsageError(line)
 
 

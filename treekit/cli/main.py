@@ -7,7 +7,6 @@ __all__ = ['SECTIONS', 'own', 'main', 'reproduce', 'ask', 'list_', 'cassette', '
 
 # %% ../../nbs/25_cli/12_main.ipynb #37858ac2
 import json, os, shutil, sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -30,7 +29,6 @@ from treekit.config import (
 )
 from ..papers.registry import method_names
 from ..utils.sanitize import printable
-from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/25_cli/12_main.ipynb #4c50478f
 def _fail(line, code):
@@ -133,7 +131,6 @@ def main():
 
     \b
     With a model (the key stays in the environment, settings.ini has the profiles):
-      treekit reproduce treerare/table1 --profile openai --dry-run
       treekit reproduce treerare/table1 --profile openai --n 50 --estimate
       treekit reproduce treerare/table1 --profile openai --n 50 --budget 5
 
@@ -146,22 +143,12 @@ def main():
 # %% ../../nbs/25_cli/12_main.ipynb #1e6347a6
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
-@partial(
-    profile_options,
-    profile=click.option(
-        "--profile",
-        "profiles",
-        multiple=True,
-        metavar="NAME",
-        help="A section of settings.ini: offline, openai, local, or your own; several with --dry-run.  [default: offline]",
-    ),
-)
+@profile_options
 @click.option(
     "--estimate",
     is_flag=True,
     help="Only print the calls, tokens, money and hours that it would take; nothing is paid.",
 )
-@click.option("--dry-run", is_flag=True, help="Run with mocks and two questions under real profiles; nothing is paid.")
 @click.option(
     "--out",
     metavar="DIR",
@@ -177,13 +164,11 @@ def main():
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Notebooks at a time.  [default: 2 offline and in a dry run, else 1]",
+    help="Notebooks at a time.  [default: 2 offline, else 1]",
 )
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(
-    what, profiles, n, data, budget, model, endpoint, sets, estimate, dry_run, out, commit, jobs, force, as_json
-):
+def reproduce(what, profile, n, data, budget, model, endpoint, sets, estimate, out, commit, jobs, force, as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b
@@ -192,7 +177,6 @@ def reproduce(
       treekit reproduce treerare --data DIR                on real questions, from a folder
       treekit reproduce treerare/table1 --set search_scope=own     each question over its own paragraphs
       treekit reproduce treerare --profile local --model llama3.3:70b
-      treekit reproduce treerare --profile vllm --dry-run      what starts, what is missing, what it would cost
       treekit reproduce treerare/table1 --profile openai --n 500 --estimate     calls, tokens, dollars
 
     Each artefact leaves a CSV, a Markdown and an HTML table or a PNG and an SVG figure, with the reproduced and the published
@@ -203,23 +187,12 @@ def reproduce(
     names; `treekit list --profile NAME` reads it. PAPER/claims tests the paper's claims on the tables of the run. The results in figures/offline, which come with the
     clone, are written by the default settings, or with --commit.
 
-    A dry run replaces the model, the hub, Wikipedia and prebuilt indexes with mocks: no API key, no network, no weights are needed.
-    --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A stopped
-    dry run resumes. Requirements that are only missing on this machine are listed, and are no failure.
-
     An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered without a call, by an intervention that counts
     and sends nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv.
     Hours need earlier calls of the model in the profile's store.
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
-    if dry_run:
-        more = dict(seed=None, data=source(data), model=model, endpoint=endpoint)
-        sets = assigned(sets) | {k: str(v) for k, v in more.items() if v is not None}
-        return _dry_run(what, profiles, sets, n, jobs, out, force, as_json)
-    if len(profiles) > 1:
-        raise UsageError("several --profile go with --dry-run only")
-    profile = profiles[0] if profiles else "offline"
     given, sets = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     if estimate:
         return _estimate(what, profile, given, sets, as_json)
@@ -235,21 +208,6 @@ def reproduce(
         out = str(root() / "figures" / profile)
     tasks, folder = reproduce_all(what, profile, out, jobs, sets, force=force, **given)
     _outcome(tasks, folder, as_json)
-
-
-def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
-    "Run artefacts with mocks, and print the matrix of artefacts and profiles."
-    if n is not None and n < 1:
-        raise UsageError(f"--n should be 1 or more, not {n}")
-    from treekit.artefacts.dry_run import as_json as to_json, dry_run, matrix
-
-    def page(made):
-        out and write_whole(Path(out), matrix(made) + "\n")
-
-    made = dry_run(what, profiles, sets, n or 2, jobs or 2, force, page)
-    page(made)
-    click.echo(to_json(made) if as_json else matrix(made))
-    sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)
 
 
 def _estimate(what, profile, given, sets, as_json):

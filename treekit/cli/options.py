@@ -56,12 +56,11 @@ SETS = click.option(
 
 def profile_options(
     command,  # of click
-    profile=PROFILE,  # the option --profile
 ):
     "The options that change a profile."
     for option in reversed(
         [
-            profile,
+            PROFILE,
             click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
             DATA,
             click.option(

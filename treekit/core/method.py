@@ -295,8 +295,6 @@ def _record_call(trace, usage, node, key, note, completion, hit, limited=False):
 class Context:
     "Model, retriever and other resources that a method uses for one question."
 
-    always = ()  # interventions in all contexts of a process, next to the model: those of a dry run
-
     def __init__(
         self,
         llm: Any,  # an `LLMClient`; a `CachedClient` also gives the cache key of each call
@@ -312,7 +310,7 @@ class Context:
             choose("resource of a context", need, REQUIREMENTS)
         self.llm, self.retriever, self.requires = llm, retriever, requires
         self.provided = provided | (dict(parser=parser) if parser is not None else {})
-        self.prompts, self.once, self.hooks = prompts or {}, once, self.always
+        self.prompts, self.once, self.hooks = prompts or {}, once, ()
         self.trace, self.usage = Trace(), Usage()  # written by `ask`, and by the method
         self.clock, self.memos = LogicalClock(self.usage), {}
 
