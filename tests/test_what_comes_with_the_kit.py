@@ -38,7 +38,7 @@ def sentences(passages):
 def test_vectors_are_those_of_the_model():
     passages = sample(SyntheticWiki().passages(), 12)
     asked = [
-        q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(SyntheticWiki().dataset(name, 200), 10)
+        q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(SyntheticWiki().dataset(name, 50), 10)
     ]
     texts = [*(p.contents for p in passages), *sentences(passages), *asked]
     model, made = Embedder(), dict(shipped_rows("vectors"))

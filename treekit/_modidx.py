@@ -4518,6 +4518,7 @@ d = { 'settings': {'branch': 'main', 'doc_baseurl': '/', 'doc_host': '', 'git_ur
                                        'treekit.figures.plots._add_head': ('16_figures/plots.html#_add_head', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots._check': ('16_figures/plots.html#_check', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots._column': ('16_figures/plots.html#_column', 'treekit/figures/plots.py'),
+                                       'treekit.figures.plots._in_levels': ('16_figures/plots.html#_in_levels', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots._is_number': ('16_figures/plots.html#_is_number', 'treekit/figures/plots.py'),
                                        'treekit.figures.plots._legend_columns': ( '16_figures/plots.html#_legend_columns',
                                                                                   'treekit/figures/plots.py'),
