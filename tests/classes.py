@@ -40,7 +40,7 @@ SOLUTION = """def tally(letters):
     for glyph in letters: harvest_table[glyph] = harvest_table.get(glyph, 0) + 1
     return harvest_table
     ### END SOLUTION"""
-TESTS = """assert tally("aab") == {"a": 2, "b": 1}
+TESTS = """assert tally("aab") == {"a": 2, "b": 1}, f"a occurs twice in aab, not {tally('aab')}"
 ### BEGIN HIDDEN TESTS
 from treekit.classroom.answer_keys import call, test_draws
 

@@ -10,7 +10,7 @@ from treekit.classroom.formats import exercises, marks, read_notebook, regions, 
 from treekit.classroom.grading import graded
 from treekit.classroom.sandbox import Limits
 from treekit.classroom.answer_keys import run_source
-from treekit.classroom.student_corpora import generate_corpus
+from treekit.classroom.student_corpora import generate_corpus, use_corpus
 
 ASSIGNMENTS = [p.stem for p in sorted(sources_folder().glob("[0-9]*.ipynb"))]
 LIMITS = Limits(cell=60, call=20, submission=900)
@@ -150,7 +150,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             "the first without a visit",
             "max(fresh, key=lambda place: children[place][0])",
             "fresh[0]",
-            {"choose-tests": 2.25, "search-tests": 2},
+            {"choose-tests": 2.25, "search-tests": 1},
         ),
         (
             "visits without a logarithm",
@@ -363,6 +363,22 @@ def submitted(nb, old="", new=""):
 def scores(nb, key, files, handed):
     grade = graded(json.dumps(handed).encode(), stripped(nb), key, files, WALL, LIMITS)
     return {e["id"]: (e["points"], e["of"]) for e in grade["exercises"]}
+
+
+@pytest.mark.parametrize("seed", (20261123, 7, 8))
+def test_a_student_sees_what_exploration_finds(seed):
+    "Assignment 5: in 60 rounds UCT finds needed passages that a greedy search doesn't find; in 3 rounds both find the same."
+    world, _ = generate_corpus(seed, "5_risk_and_uct", course_settings("5_risk_and_uct").world)
+    namespace = {}
+    with use_corpus(world), contextlib.redirect_stdout(io.StringIO()) as printed:
+        for c in read_notebook(sources_folder() / "5_risk_and_uct.ipynb")["cells"]:
+            if c["cell_type"] == "code" and not marks(c).get("grade"):
+                exec(cell_source(c), namespace)
+    found = namespace["results"]
+    pairs = list(zip(found[0.0, 60], found[1.4, 60]))
+    more, less = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
+    assert found[0.0, 3] == found[1.4, 3] and more >= 3 and more >= 3 * less
+    assert f"for {more} of {len(pairs)} questions, less for {less}" in printed.getvalue()
 
 
 @needs_wall

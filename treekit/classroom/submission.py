@@ -64,14 +64,14 @@ def unpacked(
 def cells_to_run(
     submitted: dict,  # the student's notebook
     handed: dict,  # the released notebook
-) -> tuple[list[dict], list[str]]:  # id and source of each cell; names of cells that are there twice
-    "Code cells of a submission that are run. As in Jupyter, all copies of a cell are run, so that the last one counts."
+) -> tuple[list[dict], list[str]]:  # id, source and `test` of each cell; names of cells that are there twice
+    "Code cells of a submission that are run, and the released visible tests. As in Jupyter, all copies of a cell are run, so that the last one counts."
     locked = {
         m["grade_id"]: cell_source(c)
         for c in handed["cells"]
         if (m := marks(c)).get("locked") and not m.get("grade") and c["cell_type"] == "code"
     }
-    graded = {m["grade_id"] for c in handed["cells"] if (m := marks(c)).get("grade")}
+    graded = {m["grade_id"]: c for c in handed["cells"] if (m := marks(c)).get("grade")}
     found, seen, twice = [], {}, []
     for number, cell in enumerate(submitted["cells"]):
         name = marks(cell).get("grade_id", "")
@@ -79,7 +79,11 @@ def cells_to_run(
             seen[name] = seen.get(name, 0) + 1
         if seen.get(name) == 2 and name not in locked:
             twice.append(name)
-        if cell.get("cell_type") != "code" or name in graded or (name in locked and seen[name] > 1):
+        if cell.get("cell_type") != "code" or (name in locked and seen[name] > 1):
+            continue
+        if name in graded:
+            if graded[name]["cell_type"] == "code" and seen[name] == 1:
+                found.append(dict(id=name, source=cell_source(graded[name]), test=True))
             continue
         copied = f"{name}, copy {seen[name]}" if seen.get(name, 0) > 1 else name
         found.append(dict(id=copied or f"cell {number}", source=locked.get(name, cell_source(cell))))
