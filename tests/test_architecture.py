@@ -384,7 +384,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folder, most", [("treekit", 39_016), ("tests", 18_160)])
+@pytest.mark.parametrize("folder, most", [("treekit", 39_060), ("tests", 18_203)])
 def test_statements_may_only_become_fewer(folder, most):
     "Aims: 33,000 and 19,000. A number rises only here, in the commit that needs it."
     from statements import statements

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from ..config import UsageError
 from ..core.method import Trace
 from ..core.trace_render import show_tree
+from ..experiments.correct_answers import worth
 from ..experiments.results import Results, Row
 from ..experiments.run import run
 from ..experiments.tables import MULTIHOP, PRINTED, sample_questions, setting
 from ..papers.plugin import Paper, get_paper
 from ..papers.registry import method
-from ..scoring.metrics import METRICS
 from .attribution import ERROR_KINDS, Finding
 from ..scoring.statistics import wilson
 
@@ -41,8 +41,8 @@ class AnalysedAnswer:
 
 
 def is_right(row: Row) -> bool:
-    "Whether an answer contains the gold answer."
-    return not row.error and METRICS["COVER-EM"](row.answer, row.question) > 0
+    "Whether an answer contains the gold answer, of each interpretation where the question has several."
+    return (worth(row) or 0) >= 1
 
 
 def analyse(

@@ -29,7 +29,8 @@ from ..explorer.api import ExplorerAPI
 from ..explorer.forks import passage_source
 from ..explorer.page import page_of
 from ..explorer.run_models import models_again
-from ..explorer.runs import RunData, worth
+from ..experiments.correct_answers import worth
+from ..explorer.runs import RunData
 from ..explorer.widget import Framed
 from ..scoring.statistics import bootstrap, false_discovery
 from ..utils.atomic_write import write_whole

@@ -15,6 +15,7 @@ from ..analysis.attribution import Finding, complete, gold_steps, repaired_findi
 from ..config import UsageError
 from ..core.method import Context, Intervened, requirements_of
 from ..core.prompts import CallFailed
+from ..experiments.correct_answers import worth
 from ..experiments.given_passages import passages_again
 from ..experiments.planning import models_of, open_store
 from ..experiments.prompts import templates_of
@@ -25,7 +26,7 @@ from ..llm.cached_client import CachedClient
 from ..llm.prices import BudgetExceeded
 
 from .run_models import GoneModel, models_again
-from .runs import OpenRun, RunData, worth
+from .runs import OpenRun, RunData
 
 # %% ../../nbs/19_explorer/13_first_wrong.ipynb #5577344b
 def _repaired(method, by):

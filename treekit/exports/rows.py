@@ -13,7 +13,8 @@ from pathlib import Path
 from ..core.method import Trace
 from ..store.run_store import Store
 from ..experiments.results import Results, Row
-from ..explorer.runs import OpenRun, worth
+from ..experiments.correct_answers import worth
+from ..explorer.runs import OpenRun
 from .prompt_names import PromptNames, prompts_of
 from ..figures.verdicts import CELL_FIELDS
 from ..artefacts.reproduce import cleaned
