@@ -99,13 +99,16 @@ def test_a_papers_figure_has_its_own_names():
 
 
 def test_a_figure_names_its_rows_as_its_table_does():
-    "A notebook whose table says what ran for a row draws the same names."
-    drawn = {}
-    for path in (ROOT / "nbs/reproduce").glob("*/*.ipynb"):
-        text = "\n".join("".join(c["source"]) for c in json.loads(path.read_text(encoding="utf-8"))["cells"])
-        if "as_run(" in text:
-            drawn[f"{path.parent.name}/{path.stem}"] = re.findall(r"partial\(dot_plot, (\w+)", text)
-    assert len(drawn) > 10 and {name: found for name, found in drawn.items() if {*found} - {"shown", "as_run"}} == {}
+    "Where a table says in brackets what ran for a row, its picture says it, too."
+    lacking = {}
+    for path in (p for p in (ROOT / "figures/offline").glob("*/table*.csv") if p.with_suffix(".svg").exists()):
+        text, rows = (
+            path.with_suffix(".svg").read_text(encoding="utf-8"),
+            [r for r in read(path) if r.get("reproduced")],
+        )
+        ran = {m[1] for r in rows if (m := re.search(r" \[(?!(?:EXPAND|REFUSE|ANSWER)\])(.+)\]$", r["method"], re.I))}
+        lacking |= {f"{path.stem}: {word}": said for said in ran for word in said.split() if word not in text}
+    assert lacking == {}
 
 
 def read(path):

@@ -27,7 +27,7 @@ from treekit.baselines.subquestions import (
     known_answer,
     rewritten,
 )
-from ...language.coreference import UNFOUND
+from ...language.coreference import UNFOUND, slots_to_words
 from .paths import GENERATE
 from .retrieval import check_entities, retrieve_passages
 from .subquestions import SubQuestion, history_of, plan_steps
@@ -166,7 +166,7 @@ class SearchR:
     # whether the next passage replaces a duplicate; the paper takes the first 15 and 10 (Sec. 2.4)
     refill: bool = False
     masked: int | None = None  # random seed: hide one entity of each sub-question (Table 7)
-    decomposer: Literal["navigator", "prompted"] = "navigator"  # "prompted": w/o Dec.
+    decomposer: Literal["navigator", "prompted", "gold"] = "navigator"  # "prompted": w/o Dec.; "gold": the data set's
     # decision to rewrite a sub-question: by a call, or if it has a reference
     decide: Literal["model", "rule"] = "model"
     # a sub-question waits for all earlier ones (Sec. 2.5), or for those that it refers to
@@ -192,7 +192,11 @@ class SearchR:
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "Answer a question. `UsageError` if it is empty."
-        return await self.follow(question, context)
+        if self.decomposer != "gold":
+            return await self.follow(question, context)
+        if not question.decomposition:
+            raise UsageError(f"question {question.id} has no gold sub-questions")
+        return await self.follow(question, context, slots_to_words([s.question for s in question.decomposition]))
 
     async def follow(
         self,
