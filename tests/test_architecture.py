@@ -370,9 +370,10 @@ def test_artefacts_are_run_by_reproduce_alone():
 
 
 def test_settings_commands_and_options_may_only_become_fewer():
-    "Aims: 20 settings, 25 commands, 100 options, 15 fields of `Paper`. A number rises only here, in the commit that needs it."
+    "Aims: 20 settings, 25 commands, 100 options, 15 fields of `Paper`, 15 of a method. A number rises only here, in the commit that needs it."
     import click
     from dataclasses import fields
+    from treekit import ARISE, TreeRare
     from treekit.cli.main import main
     from treekit.config import SETTINGS
     from treekit.papers.plugin import Paper
@@ -383,10 +384,11 @@ def test_settings_commands_and_options_may_only_become_fewer():
 
     every = commands(main)
     options = [p for command in every for p in command.params if isinstance(p, click.Option)]
+    assert max(len(fields(method)) for method in (ARISE, TreeRare)) <= 14
     assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_750), ("tests", 18_219)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_743), ("tests", 18_218)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements

@@ -7,13 +7,14 @@ import pytest
 
 from fakes import FakeChat, FakeShelf
 from treekit.papers.arise.method import ARISE
-from treekit.papers.arise.public_code import PUBLIC_CODE
+from treekit.papers.arise.prefetch import Scheduling
+from treekit.papers.arise.public_code import PUBLIC_CODE, Reading
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.core.prompts import Completion, ScoringUnsupported
 from treekit.llm.openai_client import OpenAIClient
-from treekit.core.method import Context
+from treekit.core.method import Context, configure
 from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
@@ -102,13 +103,11 @@ def test_the_tree_is_the_sequential_ones(case):
         iterations=draw.randint(1, 60),
         pass_n=draw.random() < 0.3,
         checkpoints=(1, 5) if draw.random() < 0.3 else (),
-        reuse_rollouts=draw.random() < 0.3,
-        refuses=draw.choice(["literal", "words"]),
-        verifier_top=draw.choice([1.0, 10.0]),
     )
-    if draw.random() < 0.4:
-        settings = {k: v for k, v in PUBLIC_CODE.items() if k not in settings} | settings
-    slow, one = search(ARISE(one_by_one=True, **settings), case)
+    reading = PUBLIC_CODE["reading"] if draw.random() < 0.4 else Reading()
+    changed = dict(refuses=draw.choice(["literal", "words"]), verifier_top=draw.choice([1.0, 10.0]))
+    settings["reading"] = replace(reading, **changed)
+    slow, one = search(ARISE(schedule=Scheduling(one_by_one=True), **settings), case)
     fast, many = search(ARISE(**settings), case, pauses=random.Random(f"a {case}"))
     again, _ = search(ARISE(**settings), case, pauses=random.Random(f"b {case}"))
     assert one.most == 1
@@ -134,7 +133,7 @@ def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
 
     async def go():
         each, coroutines = (
-            Reasoner(ARISE(one_by_one=one_by_one), "?", Context(Seeded(0))).calls.each,
+            Reasoner(ARISE(schedule=Scheduling(one_by_one=one_by_one)), "?", Context(Seeded(0))).calls.each,
             [fails(), later(), later()],
         )
         with pytest.raises(LookupError):
@@ -223,7 +222,7 @@ def close(ba):
 
 
 def visited(tree, **settings):
-    return tuple(numbers(scripted(ARISE(width=2, **settings), tree), name)["visits"] for name in "ab")
+    return tuple(numbers(scripted(configure(ARISE(width=2), **settings), tree), name)["visits"] for name in "ab")
 
 
 def test_the_papers_fourth_round_by_hand():
@@ -234,7 +233,7 @@ def test_the_papers_fourth_round_by_hand():
         (q(1.725) + q(2.0)) / 2,
     )  # after round 3: a's child aa, b's child ba, each with its rollout
     half = dict(rollout_weight=0.5)
-    three = scripted(ARISE(width=2, iterations=3, **half), tree)
+    three = scripted(configure(ARISE(width=2, iterations=3), **half), tree)
     assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(
         tree, iterations=3, **half
     ) == (2, 1)
@@ -259,7 +258,7 @@ def test_the_codes_rounds_by_hand():
     assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b])
 
     def seen(**others):
-        return visited(tree, **{k: v for k, v in PUBLIC_CODE.items() if k != "width"} | others)
+        return visited(tree, **PUBLIC_CODE | others)
 
     assert seen(iterations=3) == (2, 1)
     assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
@@ -267,7 +266,7 @@ def test_the_codes_rounds_by_hand():
     assert seen(iterations=4) == (2, 2)
     assert scripted(replace(CODE, width=2)).trace.nodes[0].data["visits"] == 30
     assert seen(iterations=4, log_factor=1.0, exploration=1.4) == (3, 1)  # the paper's constants would choose a
-    whole = scripted(replace(CODE, iterations=1, width=2, newest_two=False), tree)
+    whole = scripted(configure(CODE, iterations=1, width=2, newest_two=False), tree)
     assert numbers(whole, "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.5))
 
 
@@ -295,7 +294,7 @@ def test_final_answers_are_asked_for_once_or_once_per_end():
             len(chat.asked) == len(set(chat.asked)) == (1 + len(results) if pass_n else 1) and len(ends) == 3
         )  # the root's, too
     few = asyncio.run(
-        ARISE(width=3, pass_n=True, every_node=False)(QUESTION, Context(chat := Counted(TREE), OneEach()))
+        configure(ARISE(width=3, pass_n=True), every_node=False)(QUESTION, Context(chat := Counted(TREE), OneEach()))
     )
     assert len(chat.asked) == len(ends) and few.answer == prediction.answer
 
@@ -313,7 +312,7 @@ def test_an_empty_question_and_settings_out_of_range():
         ("temperature", 3, "from 0 to 2"),
     ):
         with pytest.raises(UsageError, match=f"{field}.*{span}"):
-            ARISE(**{field: value})
+            configure(ARISE(), **{field: value})
     with pytest.raises(UsageError, match="did you mean|risk"):
         ARISE(value="riks")
 

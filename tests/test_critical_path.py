@@ -11,7 +11,7 @@ from treekit.baselines import chainrag, graphrag, hipporag, prompting, react, re
 from treekit.config import load_profile
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.logical_clock import LogicalClock, Memo, Promise, TimedTask, speculate, gather_or_cancel
-from treekit.core.method import Context
+from treekit.core.method import Context, configure
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.experiments.run import run
@@ -43,8 +43,8 @@ def methods():
     found |= {
         "SEARCH-R*": replace(searchr.SearchR(), decomposer="prompted"),
         "SEARCH-R waves": searchr.SearchR(decomposer="prompted", order="waves", decide="rule"),
-        "ARISE flight": arise.ARISE(iterations=20, in_flight=3),
-        "ARISE one": arise.ARISE(iterations=20, one_by_one=True),
+        "ARISE flight": configure(arise.ARISE(iterations=20), in_flight=3),
+        "ARISE one": configure(arise.ARISE(iterations=20), one_by_one=True),
         "ARISE passn": arise.ARISE(iterations=20, pass_n=True, checkpoints=(1, 5)),
     }
     return {name: replace(m, reranker="") if getattr(m, "reranker", "") else m for name, m in found.items()}

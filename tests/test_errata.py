@@ -12,6 +12,7 @@ import pytest
 from paper_text import plain
 
 from treekit.config import root
+from treekit.core.method import configure, settings
 from treekit.figures.tables import contradictions
 from treekit.llm.prices import load_prices, price_of
 from treekit.papers.plugin import get_paper, papers
@@ -99,11 +100,12 @@ def test_each_choice_has_a_reason_and_its_setting_is_the_default(paper):
             ast.literal_eval(v) if re.match(r"-?[\d.]+$|None$|True$|False$", v) else v
             for v in line["values"].split("|")
         ]
-        default = inspect.signature(kind).parameters[name].default
+        if kind.__name__ in ("Informativeness", "Profile"):
+            default = inspect.signature(kind).parameters[name].default
+        else:
+            default = settings(kind())[name]
+            assert all(settings(configure(kind(), **{name: v}))[name] == v for v in values[1:]), line
         assert values[0] in (default, getattr(RDR2().rules, name, None) if default is None else default), line
-        assert kind.__name__ in ("Informativeness", "Profile") or all(
-            getattr(kind(**{name: v}), name) == v for v in values[1:]
-        ), line
 
 
 @pytest.mark.skipif(not TEXTS.is_dir(), reason="the papers' texts are not beside the kit")

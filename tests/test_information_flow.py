@@ -142,19 +142,6 @@ def outlines(t):
         yield "\n".join([f"0: {title}", under[0], "\t\t9: It was a rainy year.", *under[1:]])
 
 
-@pytest.mark.parametrize("lang", ["en", "ko"])
-def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
-    from treekit.models.simulated.task_handler import TaskCall
-    from treekit.models.simulated.facts import required_facts
-
-    one, other, film, old, new = worlds(lang)
-    t = things(lang)
-    found = [required_facts(TaskCall(g, SeededRandom(PERFECT), dict(question=t["question"]))) for g in (one, other)]
-    assert (
-        found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
-    )
-
-
 def inputs_of(prompt, t, state, question):
     "Inputs of any prompt: a question, and in all other slots what may be stated of it."
     stated = [state] if state else []
@@ -255,13 +242,10 @@ def test_risk(monkeypatch, lang):
 def test_a_gold_look_up_is_noticed(monkeypatch):
     "The tests of this file fail when a role looks a true fact up: here the risk, as it once did."
     from treekit.models.simulated import verdicts
-    from treekit.models.simulated.facts import required_facts
 
     def support(call, reasoner, query):
-        said, due = " ".join(call.texts("state")), required_facts(call)
-        return sum(
-            call.index.w.name(call.index.entities[v]) in said for *_, v in due if v in call.index.entities
-        ) / len(due)
+        film = call.index.entities[worlds("en")[2].id]
+        return float(call.index.w.name(film["director"]) in " ".join(call.texts("state")))
 
     monkeypatch.setattr(verdicts, "support", support)
     with pytest.raises(AssertionError):

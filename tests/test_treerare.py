@@ -172,7 +172,7 @@ def test_children_evidence_reaches_query_generation():
     assert context["of Grey Harbour"] == []
     assert context["the author of Grey Harbour"] == ["Known."]
     assert whole(llm) == [["Known."] * 2, ["Known."]] and "others" not in llm.inputs("subquestions")[0]
-    _, llm, _ = ask(TreeRare(tree="constituency", handed_up="descendants"))
+    _, llm, _ = ask(configure(TreeRare(tree="constituency"), handed_up="descendants"))
     assert whole(llm) == [["Known."] * 5, ["Known."] * 6]
 
 
@@ -180,7 +180,7 @@ def test_the_final_call_sees_all_evidence_from_the_leaves_up():
     _, llm, _ = ask(TreeRare())
     [final] = llm.inputs("answer")
     assert final["documents"] == ["Known."] * 4 and final["question"] == BORN
-    [final] = ask(TreeRare(labelled=True))[1].inputs("answer")
+    [final] = ask(configure(TreeRare(), labelled=True))[1].inputs("answer")
     assert final["documents"] == [f"{p}: Known." for p in reversed(texts(phrase_tree(PARSES[BORN])))]
 
 
@@ -203,7 +203,7 @@ def test_the_final_call_sees_all_evidence_from_the_leaves_up():
     ],
 )
 def test_a_switch_changes_just_its_calls(switches, tasks, searches):
-    prediction, llm, shelf = ask(TreeRare(**switches))
+    prediction, llm, shelf = ask(configure(TreeRare(), **switches))
     assert llm.tasks() == tasks and len(shelf.searches) == searches and prediction.answer == "Ada Vant"
 
 
@@ -264,8 +264,8 @@ def test_the_public_codes_ambigdocs_requests():
     assert {k for _, k in shelf.searches} == {5} and "seven" in llm.asked[0].text
     assert all(i["question"] == BORN and "questions" not in i for i in llm.inputs("entity_answers"))
     assert llm.asked[-1].inputs["documents"] == ["Both."] * 4 and prediction.answer == "Ada Vant or Ida Roth"
-    assert configure(TreeRare(), top_k_ambigdocs="5").top_k_ambigdocs == 5
-    assert configure(TreeRare(top_k_ambigdocs=5), top_k_ambigdocs="none").top_k_ambigdocs is None
+    assert configure(TreeRare(), top_k_ambigdocs="5").reading.top_k_ambigdocs == 5
+    assert configure(CODE, top_k_ambigdocs="none").reading.top_k_ambigdocs is None
 
 
 def test_the_public_code_is_named():

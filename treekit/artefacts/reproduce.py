@@ -34,6 +34,7 @@ from treekit.config import (
 )
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
+from ..core.method import setting_types
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import MANY, PRELOADED, PRELOADED_FOR_MANY, ForkServer, can_fork, manager
 from treekit.artefacts.build_cache import (
@@ -123,7 +124,7 @@ def _method_fields(paper, notebook):
     kinds = {
         kind for m in modules for kind in vars(m).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)
     }
-    return {f.name for kind in kinds if "__call__" in dir(kind) for f in dataclasses.fields(kind)}
+    return {name for kind in kinds if "__call__" in dir(kind) for name in setting_types(kind)}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a1233e4e
 def plan_tasks(artefacts, out, given, sets):

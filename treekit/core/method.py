@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'CUT_OFF', 'Node', 'Trace', 'Usage', 'Prediction', 'MissingRequirement', 'requirements_of', 'Call',
            'Intervention', 'Context', 'hit_records', 'hit_texts', 'prompt_family', 'Method', 'Intervened',
-           'bare_method', 'settings', 'configure', 'check_fields']
+           'bare_method', 'settings', 'setting_types', 'configure', 'check_fields']
 
 # %% ../../nbs/03_core/06_method.ipynb #1b6393d3
 import asyncio, dataclasses, inspect
@@ -539,9 +539,22 @@ def bare_method(method: Any) -> Any:
 def settings(
     method: Any,
 ) -> dict:  # field name -> value
-    "Hyper-parameters of a method, in order."
-    method = bare_method(method)
-    return {f.name: getattr(method, f.name) for f in dataclasses.fields(method)}
+    "Hyper-parameters of a method, in order; of a field that is a dataclass, such as a reading, its own."
+    method, found = bare_method(method), {}
+    for f in dataclasses.fields(method):
+        value = getattr(method, f.name)
+        found |= settings(value) if dataclasses.is_dataclass(value) else {f.name: value}
+    return found
+
+
+def setting_types(
+    kind: type,  # of a method
+) -> dict:  # name -> type
+    "Types of the hyper-parameters that `settings` lists."
+    found = {}
+    for name, own in get_type_hints(kind).items():
+        found |= setting_types(own) if dataclasses.is_dataclass(own) else {name: own}
+    return found
 
 # %% ../../nbs/03_core/06_method.ipynb #2ed8a71d
 def configure(
@@ -551,10 +564,14 @@ def configure(
     "Copy of a method with other hyper-parameters. `UsageError` for an unknown field or an invalid value."
     if isinstance(method, Intervened):
         return replace(method, of=configure(method.of, **values))
-    kinds = get_type_hints(type(method))
+    kinds, own = get_type_hints(type(method)), {f.name: getattr(method, f.name) for f in dataclasses.fields(method)}
     for name in values:
-        choose(f"setting of {type(method).__name__}", name, settings(method))
-    return replace(method, **{name: _convert(name, value, kinds[name]) for name, value in values.items()})
+        choose(f"setting of {type(method).__name__}", name, [*settings(method), *own])
+    made = {name: _convert(name, value, kinds[name]) for name, value in values.items() if name in own}
+    for name, part in own.items():
+        if dataclasses.is_dataclass(part) and (some := {k: v for k, v in values.items() if k in settings(part)}):
+            made[name] = configure(made.get(name, part), **some)
+    return replace(method, **made)
 
 
 def _convert(name, value, kind):
@@ -563,6 +580,8 @@ def _convert(name, value, kind):
     if get_origin(kind) is Literal:
         by_text = {str(o): o for o in options}
         return by_text[choose(f"value of {name}", str(value), by_text)]
+    if dataclasses.is_dataclass(kind) and not isinstance(value, kind):
+        raise UsageError(f"{name} has the fields {', '.join(setting_types(kind))}: set one of them, not {value!r}")
     if not isinstance(value, str):
         return value
     if type(None) in options:
@@ -584,7 +603,7 @@ def check_fields(
     **least: int,  # lowest value of a whole number without a range, if that isn't 1
 ) -> None:
     "Validate hyper-parameters. `UsageError` for an invalid `Literal`, and for numbers out of range. None is valid if the type allows it."
-    kinds = get_type_hints(type(method))
+    kinds = setting_types(type(method))
     for name, value in settings(method).items():
         kind, (low, high) = kinds[name], (ranges or {}).get(name, (None, None))
         if get_origin(kind) is Literal:

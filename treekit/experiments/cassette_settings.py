@@ -115,7 +115,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     max_subquestions merge merge_contentless merge_unary merged_relations min_tokens min_tokens_ambigdocs more n_queries
     newest_two nodes one_by_one order overall own_text pass_n passages per_node picked picked_ambiguous pooled positive
     query_generation rationale read reading reasoning recall recalls refill refuse refuses relations repeats report_share report_tokens
-    rerank_by retrieval retrieve_first reuse_rollouts rewriting rollout_weight rounds routing same_number samples scorer search seeds
+    rerank_by retrieval retrieve_first rewriting rollout_weight rounds routing same_number samples scorer search seeds
     selection
     sentences several short shots similar similarity specificity steps stop structure subcomponent_answers
     summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree turns unvisited value verifier_top

@@ -250,7 +250,8 @@ def reading_of(
     if not dataclasses.is_dataclass(method):
         return ()
     own, printed = settings(method), printed_method(name, method)
-    other = {f for f, v in own.items() if v != getattr(printed, f)} if printed is not None else set(switches) & set(own)
+    usual = {} if printed is None else settings(printed)
+    other = {f for f, v in own.items() if v != usual[f]} if usual else set(switches) & set(own)
     return tuple(f"{f}={own[f]}" for f in own if f in other - NEUTRAL)
 
 

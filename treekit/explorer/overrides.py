@@ -10,7 +10,7 @@ import dataclasses, inspect, re
 from typing import Any, get_args, get_origin, get_type_hints, Literal
 
 from ..config import Profile, UsageError, load_profile
-from ..core.method import configure
+from ..core.method import configure, setting_types, settings
 from ..experiments.given_passages import passages_again
 from .forks import passage_source, unchanged_name, without_edits
 from .run_models import models_again
@@ -21,7 +21,7 @@ def fields_of(
     method: Any,  # a method, or a `Profile`
 ) -> list[dict]:  # name, value, choices, kind (of what may be typed), meaning
     "A method's fields: what they are now, what they may be, what they mean."
-    kinds, told = get_type_hints(type(method)), _comments(type(method))
+    kinds, told = setting_types(type(method)), _comments(type(method))
 
     def choices(kind):
         return list(get_args(kind)) if get_origin(kind) is Literal else [True, False] if kind is bool else []
@@ -29,21 +29,17 @@ def fields_of(
     def typed(kind):
         return next((k.__name__ for k in (kind, *get_args(kind)) if k in (int, float, str)), "other")
 
-    def one(f):
-        return dict(
-            name=f.name,
-            value=getattr(method, f.name),
-            choices=choices(kinds[f.name]),
-            kind=typed(kinds[f.name]),
-            meaning=told.get(f.name, ""),
-        )
+    def one(name, value):
+        kind = kinds[name]
+        return dict(name=name, value=value, choices=choices(kind), kind=typed(kind), meaning=told.get(name, ""))
 
-    return [one(f) for f in dataclasses.fields(method) if f.init]
+    return [one(*item) for item in settings(method).items()]
 
 
 def _comments(cls):
-    "Comments of the fields in the source, behind a field or in the line above it, including those of base classes."
-    source = "\n".join(inspect.getsource(c) for c in reversed(cls.__mro__) if dataclasses.is_dataclass(c))
+    "Comments of the fields in the source, behind a field or in the line above it, including those of base classes and of dataclasses in fields."
+    parts = [t for t in get_type_hints(cls).values() if dataclasses.is_dataclass(t)]
+    source = "\n".join(inspect.getsource(c) for c in [*parts, *reversed(cls.__mro__)] if dataclasses.is_dataclass(c))
     source = re.sub(r"\$\\?([^$\n]+)\$", r"\1", source)  # a page shows no LaTeX
     above = {m[2]: m[1] for m in re.finditer(r"^ +# (.+)\n +(\w+): [^#\n]*$", source, re.M)}
     return above | {m[1]: m[2] for m in re.finditer(r"^ +(\w+): [^\n]*?  # (.+)$", source, re.M)}
@@ -117,5 +113,5 @@ def switch(
 
 def _changes(opened, method, fields, changed):
     "Name -> value before and after."
-    own = opened.kept.method(method)
-    return {k: (getattr(own, k), getattr(changed, k)) for k in fields}
+    was, now = settings(opened.kept.method(method)), settings(changed)
+    return {k: (was[k], now[k]) for k in fields}

@@ -47,13 +47,9 @@ TITLE_YEAR = re.compile(r"\((\d{4})\D")  # year in a title that distinguishes na
 class QueryEvaluator:
     "Evaluates queries on the knowledge of one reply."
 
-    def __init__(self, knowledge: Knowledge, all_readings: bool = False, jump_to_notes: bool = True):
+    def __init__(self, knowledge: Knowledge, jump_to_notes: bool = True):
         self.knowledge, self.grammar, self.index = knowledge, knowledge.grammar, knowledge.grammar.index
-        self.words, self.all, self.jump_to_notes = (
-            Verbalizer(knowledge.grammar, knowledge.luck),
-            all_readings,
-            jump_to_notes,
-        )
+        self.words, self.jump_to_notes = Verbalizer(knowledge.grammar, knowledge.luck), jump_to_notes
         self.evaluated = {}  # (query, strict) -> Evaluation
 
     def relation(self, query: Of, e: int) -> str:
@@ -133,7 +129,7 @@ class QueryEvaluator:
                 lacking = Of(query.relation, self.words.thing(e))
         if not found:
             return self._noted_of_all(query, inside) or Evaluation(missing=lacking or query, used=inside.used)
-        ambiguous = (isinstance(query.x, Thing) and len(query.x.ids) > 1 or isinstance(query.x, Such)) and not self.all
+        ambiguous = isinstance(query.x, Thing) and len(query.x.ids) > 1 or isinstance(query.x, Such)
         if ambiguous:
             found = [f for f in found if f[2][0].subject == min(found, key=lambda f: (f[0] < 0, f[0]))[2][0].subject]
         hops = inside.hops + (not all(f[3] for f in found))
@@ -355,13 +351,12 @@ class Reasoner:
         self,
         knowledge: Knowledge,
         hop: float = 1.0,  # probability of each further hop within one reply
-        all_readings: bool = False,  # whether an ambiguous name stands for all its entities
         jump_to_notes: bool = True,  # whether a note may answer for a query whose inner part is unknown
         name_namesakes: bool = False,  # whether an answer says which of several namesakes is meant
     ):
         self.knowledge, self.grammar, self.luck = knowledge, knowledge.grammar, knowledge.luck
         self.hop, self.name_namesakes = hop, name_namesakes
-        self.evaluator = QueryEvaluator(knowledge, all_readings, jump_to_notes)
+        self.evaluator = QueryEvaluator(knowledge, jump_to_notes)
         self.index, self.words = self.grammar.index, self.evaluator.words
         self.follow, self.relation = self.evaluator.follow, self.evaluator.relation
 

@@ -20,7 +20,7 @@ from ...scoring.short import f1, normalise
 from ...scoring.short import NotApplicable
 from ...experiments.tables import sample_questions
 from ...core.prompts import ScoringUnsupported
-from ...core.method import Context, Prediction, Trace
+from ...core.method import Context, Prediction, Trace, configure
 from ...experiments.results import Results, Row
 from ...experiments.run import run
 
@@ -196,7 +196,7 @@ def as_asked(
     common = (
         (PUBLIC_CODE if reading == "code" else {}) | (dict(iterations=int(iterations)) if iterations else {}) | fields
     )
-    searches = {name: replace(m, **common) for name, m in methods.items() if isinstance(m, ARISE)}
+    searches = {name: configure(m, **common) for name, m in methods.items() if isinstance(m, ARISE)}
     note = f"Reading: the public code ({REPOSITORY})." if reading == "code" else "Reading: the paper."
     if any(m.value == "risk" for m in searches.values()):
         found = scorer_for(P, scorer)

@@ -14,7 +14,7 @@ from ...core.types import Question
 from ...core.method import Context, Prediction, check_fields, hit_records, hit_texts
 from .mcts import best_path, node_rows
 from .prefetch import Lookahead, Scheduling, steps_to
-from .public_code import Readings
+from .public_code import Reading
 from .search_trace import SearchTrace
 from .states import Expansion, Reasoner, state_text
 
@@ -25,7 +25,7 @@ async def search(
     context: Context,
 ) -> str:  # the answer
     "Monte Carlo tree search over reasoning states (Sec. 2.2)."
-    tree, reasoner = m.new_tree(), Reasoner(m, question, context)
+    tree, reasoner = m.reading.new_tree(m), Reasoner(m, question, context)
     ahead, record = Lookahead(m, tree, reasoner), SearchTrace(tree, question, context)
     try:
         for round in range(1, m.iterations + 1):
@@ -36,9 +36,9 @@ async def search(
                 found, best, reward = await ahead.explore(leaf), None, None
                 tree.expand(leaf, [(step, step.value) for step in found.children], round)  # expansion
                 if leaf.children:
-                    best, reward = tree.best(leaf), m.reward(found)
-                    tree.simulate(best, reward, m.rollout_weight, round)  # simulation
-                    if m.ends_child(found):
+                    best, reward = tree.best(leaf), m.reading.reward(found)
+                    tree.simulate(best, reward, m.reading.rollout_weight, round)  # simulation
+                    if m.reading.ends_child(found):
                         best.ended = round
                 record.expanded(leaf, best, found, reward, round)
             tree.backpropagate(leaf, round)  # backpropagation
@@ -53,14 +53,14 @@ async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchT
     table, trace, question = node_rows(tree), record.context.trace, reasoner.question
 
     async def facts(results):
-        return await reasoner.calls.retrieve(m.search_text(question, results))
+        return await reasoner.calls.retrieve(m.reading.search_text(question, results))
 
     async def final(results):
         key, inputs = ("final", *results), dict(question=question, state=state_text(results))
-        return await reasoner.context.memo(key, lambda: reasoner.calls.ask(key, m.final_prompt, **inputs))
+        return await reasoner.context.memo(key, lambda: reasoner.calls.ask(key, m.reading.final_prompt, **inputs))
 
     paths = {i: [tree.nodes[j] for j in best_path(table, i)] for i in (None, *m.checkpoints)}
-    best, ends = paths[None], m.candidates(tree) if m.pass_n else []
+    best, ends = paths[None], m.reading.candidates(tree) if m.pass_n else []
     node = trace.add("answer", "", parent=record.nodes[best[-1].id if best else 0])
     results = {i: tuple(s.step.result for s in path) for i, path in paths.items()}
     hits = dict(zip(results, await reasoner.calls.each([facts(r) for r in results.values()])))
@@ -105,7 +105,7 @@ RANGES = dict(
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #d23ee379
 @dataclass(frozen=True)
-class ARISE(Readings, Scheduling):
+class ARISE:
     """Risk-adaptive tree search over reasoning states (Sec. 2, 3.1, App. B); where the paper is silent, as in the public code.
 
     >>> from treekit import ARISE
@@ -126,6 +126,8 @@ class ARISE(Readings, Scheduling):
     top_k: int = 2  # documents per retrieval (App. B.1)
     pass_n: bool = False  # also answer every surviving node, for Pass@N (Sec. 3.4)
     checkpoints: tuple[int, ...] = ()  # also answer from the best path after these rounds (Figure 6)
+    reading: Reading = Reading()  # where the paper is silent, or its public code differs
+    schedule: Scheduling = Scheduling()
 
     def __post_init__(self):
         check_fields(self, RANGES)

@@ -91,7 +91,7 @@ class Lookahead:
 
     def __init__(
         self,
-        method: Scheduling,
+        method: Any,  # an `ARISE`: its schedule and iterations
         tree: SearchTree,
         reasoner: Any,  # has `explore(path)`, which calls the model, and `context`, which has the clock
     ):
@@ -108,19 +108,19 @@ class Lookahead:
         if not self.selected:
             if self.exhausted is None and self.tree.exhausted:
                 self.exhausted = round - 1
-            if self.exhausted is not None and self.method.early_stop:
+            if self.exhausted is not None and self.method.schedule.early_stop:
                 return None
             self.start_ahead(self.method.iterations - round + 1)
         return self.selected.pop(0)
 
     def start_ahead(self, rounds):
         "Select the leaves of the next rounds, and start their exploration and that of other guaranteed expansions."
-        sequential, several = self.method.one_by_one, self.method.in_flight > 1
+        sequential, several = self.method.schedule.one_by_one, self.method.schedule.in_flight > 1
         if self.exhausted is None and not sequential and not several:
             for state in guaranteed_expansions(self.tree, rounds):
                 self.start(steps_to(state))
         while (
-            len(self.selected) < min(self.method.in_flight, rounds)
+            len(self.selected) < min(self.method.schedule.in_flight, rounds)
             and (leaf := self.tree.select()) not in self.selected
         ):
             self.selected.append(leaf)
@@ -139,7 +139,7 @@ class Lookahead:
     async def explore(self, leaf: State):
         "Expansion and simulation of a leaf."
         path = steps_to(leaf)
-        if self.method.one_by_one:
+        if self.method.schedule.one_by_one:
             return await self.reasoner.explore(path)
         began, task = self.started[path_key(path)]
         await task.task

@@ -316,7 +316,7 @@ class ModelCalls:
 
     async def each(self, coroutines):
         "Results of coroutines, run concurrently, or sequentially with `one_by_one`."
-        if not self.method.one_by_one:
+        if not self.method.schedule.one_by_one:
             return await gather_or_cancel(coroutines)
         try:
             return [await c for c in coroutines]
@@ -379,7 +379,7 @@ class ValueFunction:
         "Consistency that the model assigns to a state (Table 3, LLM-as-verifier)."
         inputs = dict(question=self.question, subquestions=state_text(questions), state=state_text(results))
         reply = await self.calls.ask(key, VERIFY, **inputs)
-        reply.value = (reply.value / 10 * self.method.verifier_top, None)
+        reply.value = (reply.value / 10 * self.method.reading.verifier_top, None)
         return reply
 
     async def scored(self, key, results) -> Reply | None:
@@ -452,7 +452,7 @@ class Reasoner:
     async def decompose(self, key, path, n, sample):
         "Sub-questions $d_i$ of a state: `n` samples of one call."
         results = [s.result for s in path]
-        hits = await self.calls.retrieve(self.method.search_text(self.question, results))
+        hits = await self.calls.retrieve(self.method.reading.search_text(self.question, results))
         inputs = dict(question=self.question, state=state_text(results), documents=[h.passage for h in hits])
         asked = await self.calls.ask(key, DECOMPOSE, hits, n=n, sample=sample, **inputs)
         asked.value = [v["question"] for v in (asked.value if n > 1 else [asked.value])]
@@ -475,7 +475,7 @@ class Reasoner:
         results, too_short = [s.result for s in path], len(step.result) < SHORTEST_RESULT
         if too_short or word_key(NO_FACTS) in word_key(step.result):
             step.refused = "no facts found"
-        elif stands_in(step.result, self.question, results, self.method.refuses):
+        elif stands_in(step.result, self.question, results, self.method.reading.refuses):
             step.refused = "adds nothing new"
         else:
             valued = await self.value((*path, step))
@@ -493,7 +493,9 @@ class Reasoner:
             steps, siblings = [], []
             for q in asked[-1].value:
                 steps.append(
-                    ReasoningStep(q, refused=refusal(q, self.question, path, siblings, SHORTEST_QUESTION, m.refuses))
+                    ReasoningStep(
+                        q, refused=refusal(q, self.question, path, siblings, SHORTEST_QUESTION, m.reading.refuses)
+                    )
                 )
                 siblings.append(q)
             taken = [s for s in steps if not s.refused]
@@ -512,8 +514,8 @@ class Reasoner:
         if stages[0].taken:
             path += (max(stages[0].taken, key=lambda s: s.value),)
         while stages[-1].taken and len(path) < self.last:
-            stage = await self.expand(path, 0 if self.method.reuse_rollouts else len(path) - depth)
-            stages.append(await self.method.value_rollout(self, path, stage))
+            stage = await self.expand(path, len(path) - depth)
+            stages.append(await self.method.reading.value_rollout(self, path, stage))
             if stage.taken:
                 value, step = stages[-1].best()
                 trail.append((step, value))

@@ -20,7 +20,7 @@ from .phrases import Phrase
 from .phrases import PUBLIC_CODE_AT  # noqa: F401 (what PUBLIC_CODE follows
 from .public_code import PUBLIC_CODE  # noqa: F401 (beside the method that it changes
 from treekit.papers.treerare.public_code import (
-    Readings,
+    Reading,
     all_evidence,
     asked_inside,
     for_kind,
@@ -48,9 +48,9 @@ async def generate_queries(
         node.notes.append("no query came back; the phrase itself is the query")
         return [inputs["phrase"]]
     node.data["candidates"] = found
-    if m.selection == "all":
+    if m.reading.selection == "all":
         return found
-    return found[:pick] if m.selection == "model" else select_queries(found, inputs["phrase"], m.n_queries)
+    return found[:pick] if m.reading.selection == "model" else select_queries(found, inputs["phrase"], m.n_queries)
 
 # %% ../../../nbs/17_papers/1_treerare/04_method.ipynb #24b73488
 @dataclass
@@ -85,11 +85,11 @@ def add_phrase_nodes(
 async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, context: Context, prompts: PromptSet):
     "Queries $Q_n$, passages $D_n$ and evidence $E_n$ of a phrase (Sec. 3.2, 3.3)."
     phrase, node, leaf = state.phrase.text, state.node, state.depth > 0 and not state.children
-    if leaf and m.leaves == "evidence":
+    if leaf and m.reading.leaves == "evidence":
         state.evidence = [phrase]
         node.data["evidence"] = phrase
         return
-    generates = m.query_generation and not (leaf and m.leaves == "phrase")
+    generates = m.query_generation and not (leaf and m.reading.leaves == "phrase")
     above = (
         state.depth * (1 + m.subcomponent_answers) * m.query_generation + prompts.last
     )  # calls on the way up, the final ones included
@@ -100,7 +100,7 @@ async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, context
     else:
         inputs = dict(question=question, phrase=phrase, context=known_evidence(m, state), others=others)
         state.queries = await generate_queries(m, context, node, prompts.subquestions, inputs)
-    hits = merge_hits(await context.retrieve(state.queries, m.top_k), m.pooled) if m.retrieval else []
+    hits = merge_hits(await context.retrieve(state.queries, m.top_k), m.reading.pooled) if m.retrieval else []
     node.data |= dict(queries=state.queries, hits=hit_records(hits))
     if m.subcomponent_answers:
         inputs = dict(
@@ -158,7 +158,7 @@ MAX_WORDS = 256  # longer questions raise an error: three words can cost two cal
 
 
 @dataclass(frozen=True)
-class TreeRare(Readings):
+class TreeRare:
     """Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A).
 
     >>> from treekit import TreeRare
@@ -178,6 +178,7 @@ class TreeRare(Readings):
     query_generation: bool = True  # off: the phrase is the query
     retrieval: bool = True  # off: no passages
     subcomponent_answers: bool = True  # off: passages take the place of evidence
+    reading: Reading = Reading()  # where the paper is ambiguous, or its public code differs
 
     @property
     def requires(self) -> tuple[str, ...]:
@@ -199,7 +200,7 @@ class TreeRare(Readings):
             raise UsageError("the question is empty")
         if (n := len(text.split())) > MAX_WORDS:
             raise UsageError(f"the question has {n} words; TreeRare parses at most {MAX_WORDS}")
-        m, prompts = for_kind(self, kind), PROMPT_SETS[self.wording][kind]
+        m, prompts = for_kind(self, kind), PROMPT_SETS[self.reading.wording][kind]
         root = add_phrase_nodes(await m.phrases(text, context), context.trace)
         await resolve(m, root, text, context, prompts)
         answer = await final_answer(context, prompts, final_prompt(m, prompts), text, all_evidence(m, root))
