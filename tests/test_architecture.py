@@ -388,7 +388,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_743), ("tests", 18_218)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_542), ("tests", 18_218)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
@@ -399,15 +399,13 @@ def test_statements_may_only_become_fewer(folders, most):
 LONGER = """
 across/errata arise/case arise/figure1 arise/figure2 arise/figure3 arise/figure4 arise/figure5 arise/figure6
 arise/inconsistencies arise/table1 arise/table2 arise/table3 arise/table4 arise/table5 arise/textclaims
-rdr2/algorithm1 rdr2/figure1 rdr2/figure2 rdr2/figure3 rdr2/figure4 rdr2/figure5 rdr2/figure6 rdr2/figure7
-rdr2/inconsistencies rdr2/table1 rdr2/table10 rdr2/table11 rdr2/table12 rdr2/table2 rdr2/table3 rdr2/table4
-rdr2/table5 rdr2/table6 rdr2/table7 rdr2/table8 rdr2/table9 rdr2/textclaims real/methods real/retrieval real/vanilla
-searchr/equations searchr/figure2 searchr/figure3 searchr/inconsistencies searchr/prompts searchr/retrieval
-searchr/table1 searchr/table10 searchr/table11 searchr/table4 shared/deviations shared/errors toq/algorithm1
-toq/causes toq/equations toq/figure1 toq/figure2 toq/figure3 toq/inconsistencies toq/prompts toq/table1 toq/table2
-toq/table3 toq/table4 toq/table5 toq/table6 toq/textclaims treerare/bridging treerare/figure1 treerare/figure2
-treerare/figure3 treerare/figure4 treerare/figure5 treerare/figure6 treerare/figure7 treerare/figure8 treerare/figure9
-treerare/inconsistencies treerare/table1 treerare/table2 treerare/table3 treerare/table4 treerare/textclaims
+rdr2/algorithm1 rdr2/figure5 rdr2/inconsistencies rdr2/table12 rdr2/textclaims real/methods real/retrieval
+real/vanilla searchr/equations searchr/figure2 searchr/figure3 searchr/inconsistencies searchr/prompts
+searchr/retrieval searchr/table1 searchr/table10 searchr/table11 searchr/table4 shared/deviations shared/errors
+toq/algorithm1 toq/causes toq/equations toq/figure2 toq/inconsistencies toq/prompts toq/table1 toq/table6
+toq/textclaims treerare/bridging treerare/figure1 treerare/figure2 treerare/figure3 treerare/figure4 treerare/figure5
+treerare/figure6 treerare/figure7 treerare/figure8 treerare/figure9 treerare/inconsistencies treerare/table1
+treerare/table2 treerare/table3 treerare/table4 treerare/textclaims
 """  # they compute what no other notebook does; the list may only become shorter
 
 

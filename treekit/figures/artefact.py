@@ -47,7 +47,8 @@ class Artefact:
 
     def printed(self) -> list[dict]:
         "Printed cells, with the names that the paper's tables have here."
-        return (get_paper(self.paper).optional("evaluation", "printed") or list)(published(self.paper, self.name))
+        found = (get_paper(self.paper).optional("evaluation", name) for name in ("printed", "by_model"))
+        return next(filter(None, found), list)(published(self.paper, self.name))
 
     def compared(
         self,
@@ -126,8 +127,8 @@ class Artefact:
         rows = [row for r in self.runs for row in r.failures][:20]
         return [f"{row.method}, {row.dataset}, {row.question.id}: {row.error}" for row in rows]
 
-    def same_rows(self, *of, **how):
+    def same_rows(self, *of, change: Callable = lambda results: results, **how):
         "Rows with equal numbers, compared question by question, as Markdown."
         from IPython.display import Markdown
 
-        return Markdown(same_rows_told([pair for r in self.runs for pair in same_rows(r, *of, **how)]))
+        return Markdown(same_rows_told([pair for r in self.runs for pair in same_rows(change(r), *of, **how)]))

@@ -5,13 +5,24 @@
 # %% auto #0
 __all__ = ['OWN_CASE', 'candidate_questions', 'choose_case', 'documents_of', 'router_views', 'router_reply', 'routing_lines',
            'document_to_show', 'tree_behind', 'shown_nodes', 'show_path', 'draw_path', 'draw_routing', 'draw_framework',
-           'beside']
+           'beside', 'find_case', 'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'expansions',
+           'routing_sizes', 'router_scores', 'router_curve']
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4f3115e2
 import re
 from collections.abc import Iterable
+from functools import partial
 
-from ...config import Profile, UsageError
+from ...config import Profile, UsageError, kit_path
+from ...figures.artefact import Artefact
+from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
+from ...figures.style import LINES, PALETTE
+from .evaluation import COLUMNS, asked_questions, read_as, scored_cells, setting
+from .method import METHODS
+from .readers import Reader
+from .training_data import measured_routers, routing_samples, scores, sizes
+from ...scoring.short import normalise
+from ...scoring.statistics import bootstrap
 from ...utils.sanitize import printable
 from ...core.method import Node, Trace
 from ...core.types import Question
@@ -32,9 +43,9 @@ from treekit.figures.drawing import (
     put_text,
     text_width,
 )
-from ...figures.plots import PAGE
+from ...figures.plots import COLUMN, PAGE
 from ...figures.cells import CellScores
-from ...figures.verdicts import compare
+from ...figures.verdicts import compare, published
 from ...experiments.resources import load
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #042beb23
@@ -452,3 +463,167 @@ def beside(
     table["model"] = [replied(results.model) if r == r and r is not None else "" for r in table.reproduced]
     table.attrs["scores"] = CellScores({cell: scores for p in parts for cell, scores in p.attrs["scores"].items()})
     return table
+
+# %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #720a041b
+def find_case(
+    artefact: str,
+    given: tuple,  # parameters of its notebook: profile, n, seed, data, out, budget, settings
+    dataset: str,
+    question: str = "",  # its id or words; empty: selected by the rule
+    more: dict = {},  # name -> further method
+) -> tuple[Artefact, dict[str, Row], int]:  # artefact, method -> its row, number of questions
+    "The question that shows the effect of routing."
+    t = Artefact(f"rdr2/{artefact}", given, setting)
+    asked = candidate_questions(t.P, dataset, question)
+    case = choose_case(t.run(more | {"Retrieve-and-Read": Reader(), **METHODS}, {dataset: asked}).rows)
+    return t, {name: case[name] for name in (*more, "Retrieve-and-Read", *METHODS)}, len(asked)
+
+
+def save_outputs(t: Artefact, case: dict[str, Row]) -> None:
+    "Save Table 10: the outputs of the methods for a question."
+    q = next(iter(case.values())).question
+    rows = {
+        "User question": q.question,
+        "Short answers": "; ".join(p.answers[0] for p in q.qa_pairs) or "; ".join(q.answers),
+        "Gold long answer": q.long_answers[0] if q.long_answers else "",
+    } | {f"{name} output": row.answer for name, row in case.items()}
+    note = (
+        f"Model {t.P.model}; the question {q.id} of {q.dataset}. covered: the share of the short answers that the "
+        "output holds. The paper's own case is Six Flags Over Texas; it is run where a source has it."
+    )
+
+    def covered(part):
+        return f"{METRICS['COVER-EM'](rows[part], q):.2f}" if part.endswith(" output") else ""
+
+    t.save([dict(part=part, text=text, covered=covered(part)) for part, text in rows.items()], note=note)
+
+
+def save_passages(t: Artefact, case: dict[str, Row]) -> None:
+    "Save Table 11: the reader's passages without and with a router."
+    q, (plain, routed) = case["Retrieve-and-Read"].question, (row.trace for row in case.values())
+    short = [p.answers for p in q.qa_pairs] or [q.answers]
+
+    def holds(text):
+        return "; ".join(a[0] for a in short if any(normalise(x) in normalise(text) for x in a))
+
+    rows = [
+        dict(passages=what, rank=str(i), document=p["title"], text=p["text"])
+        | dict(words=str(len(p["text"].split())), holds=holds(p["text"]))
+        for what, trace in (("retrieved", plain), ("routed", routed))
+        for i, p in enumerate(trace.nodes[0].data["passages"], 1)
+    ]
+    refused = [d.text for d in documents_of(routed) if d.data["refused"]]
+    rows += [dict(passages="refused", rank="", document=d, text="", words="0", holds="") for d in refused]
+    note = f"{q.question} Model {t.P.model}. holds: the short answers that a passage contains. A refused document gives no passage."
+    t.save(rows, note=note)
+
+
+def swept(
+    artefact: str,
+    given: tuple,  # parameters of its notebook
+    groups: dict[str, dict],  # printed group -> its methods
+    columns: dict = COLUMNS,  # data set -> printed metrics
+    reading: str = "paper",
+    length_control: bool = False,
+    note: str = "Reading: {reading}. Len in words, the rest in percent.",
+) -> Artefact:
+    "A sweep of one parameter on ASQA, in groups."
+    t, rows = Artefact(f"rdr2/{artefact}", given, setting), {}
+    for group, methods in groups.items():
+        results = t.run(read_as(methods, reading, length_control), asked_questions(t.P, ("asqa",)))
+        rows[group] = scored_cells(results, columns)
+    t.save(beside(published("rdr2", artefact), rows, t.runs[-1]), note=note.format(reading=reading), digits=1)
+    return t
+
+
+def draw_sweeps(t: Artefact) -> None:
+    "Draw Figure 4: passages and answers by retrieved passages and by expansions."
+    table, panels = t.tables[""][0], {}
+    table = table.assign(x=[int(name[-1]) for name in table.method]).sort_values("x", kind="stable")
+    for metric, of in (("P-EM", "passages"), ("EM", "answers")):
+        for side, by in dict(left="documents", right="expansions").items():
+            series = panels[f"{metric} of {of} by {by}"] = []
+            for group in dict.fromkeys(g for g in t.tables[""][0].group if g.startswith(side)):
+                own, name = table[(table.group == group) & (table.metric == metric)], group.split(", ")[1]
+                ran, told = own[own.reproduced.notna()], own[own.published.notna()]
+                shown, marker = name.replace("RDR2 (Ours)", "RDR²"), {} if "RDR2" in name else dict(marker="s")
+                points = ([*ran[k]] for k in ("x", "reproduced", "low", "high"))
+                series.append(Series(f"{shown}, measured", *points, look=reproduced_look(name, t.P.model)))
+                look = printed_look("Llama-3.1-8b") | marker
+                series.append(Series(f"{shown}, printed", [*told.x], [*told.published], look=look))
+    t.draw(partial(line_panels, panels, xlabel="number of them", ylabel="%", across=4, dodge=0.08))
+
+
+def expansions(t: Artefact):
+    "Headings that the router asks to expand, per question, as Markdown."
+    rows = []
+    for r in t.runs[0].rows:
+        asked = sum(len(n.data["expands"]) for n in r.trace.nodes if n.kind == "routing")
+        counts = r.trace.roots[0].data.get("counts", {})
+        rows.append(dict(method=r.method, asked=asked) | {k: counts.get(k, 0) for k in ("seen", "empty", "limit")})
+    made = t.show(rows).groupby("method", sort=False).mean()
+    t.show(made.reset_index(), "expansions", 2)
+    return t["expansions"]
+
+
+def _scored_row(method, dataset, metric, values, mean, low=None, high=None):
+    return dict(method=method, dataset=dataset, metric=metric, n=values, failures=0, value=mean, low=low, high=high)
+
+
+def routing_sizes(*given) -> Artefact:  # parameters of its notebook
+    "Table 3: sizes of the routing data by behaviour."
+    t, (drawn, every) = Artefact("rdr2/table3", given), routing_samples()
+    parts = dict(Test=drawn, found=every)
+    asked = {part: len({s.question for s in some}) for part, some in parts.items()}
+    rows = [
+        _scored_row(part, "ASQA routing set", kind, asked[part], value)
+        for part, some in parts.items()
+        for kind, value in sizes(some).items()
+    ]
+    differs = ["labels from the gold answers, published: DeepSeek-V3", f"{len(drawn)} test samples, published: 500"]
+    table = t.compared(rows, corpus="ASQA's articles, in chunks of 100 words", differs=differs, folder=None)
+    table.attrs["ran"] = "Real questions of ASQA. Counted, not asked: no model was called."
+    t.save(table, note=f"{len(every)} views of {asked['found']} questions.", digits=0)
+    return t
+
+
+def router_scores(*given, reading: str = "paper") -> Artefact:
+    "Table 4: ways to train the router, from recorded outputs."
+    t, (samples, _) = Artefact("rdr2/table4", given), routing_samples()
+    rows = []
+    for method, texts in measured_routers(samples).items():
+        for metric, terms in scores(samples, texts, reading).items():
+            found = bootstrap([100 * v for v in terms] if metric == "FIT" else terms) if terms else (None,) * 3
+            rows.append(_scored_row(method, "ASQA routing set (500 test)", metric, len(terms), *found))
+    where = dict(group="SmolLM2-135M", corpus=f"{len(samples)} views of ASQA's articles", folder=None)
+    differs = [
+        "SmolLM2-135M-Instruct",
+        "146 training views, labels from the gold answers",
+        f"{len(samples)} test samples",
+    ]
+    table = t.compared(rows, published("rdr2", "table4"), differs=differs, **where)
+    table.attrs["ran"] = f"Model: SmolLM2-135M-Instruct, with adapters. Real questions of ASQA. Views: {len(samples)}."
+    t.save(table, note="Recorded replies; one seed. n is the number of samples that a metric looks at.", digits=1)
+    return t
+
+
+def router_curve(artefact: str, given: tuple, column: str, title: str, label: str, look: dict, mean: bool = False):
+    "Figures 6 and 7: a column of the log of the router's training."
+    import pandas as pd
+
+    t, curve = (
+        Artefact(f"rdr2/{artefact}", given),
+        pd.read_csv(kit_path("data", "models", "smollm2", "router", "curve.csv")),
+    )
+    table = curve[["step", column]].dropna().rename(columns={column: "loss"}).round(3)
+    series = [Series(label, [*table.step], [*table.loss], look=look)]
+    if mean:
+        table["mean"] = table.loss.rolling(5, min_periods=1).mean().round(3)
+        smooth = dict(color=PALETTE[1], linestyle=LINES[0], marker="")
+        series.append(Series("mean of five", [*table.step], [*table["mean"]], look=smooth))
+    t.save(
+        table, title=title, note="SmolLM2's router, LoRA, one epoch of 146 views, seed 0; mean loss of a reply's token."
+    )
+    how = dict(xlabel="steps of four views", ylabel="loss (nats a token)", ylim=(0, None), height=2.1)
+    t.draw(partial(line_panels, {"": series}, **how), ran="smollm2-router, real questions", width=COLUMN)
+    return t

@@ -6,7 +6,7 @@
 __all__ = ['PRINTED_AS', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'setting',
            'question_note', 'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'against',
            'judge_agreement', 'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause',
-           'main_run']
+           'run_table', 'answered', 'by_type', 'save_levels', 'save_resolved', 'main_run']
 
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #7e5c5152
 import re
@@ -23,6 +23,7 @@ from ...experiments.resources import datasets, load
 from ...core.method import Trace
 from ...experiments.results import Results, Row, Scored
 from ...experiments.run import run
+from ...figures.artefact import Artefact
 from ...scoring.statistics import bootstrap
 
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #0148f01b
@@ -305,6 +306,117 @@ def cause(
     if needed and lacks:
         return "not retrieved"
     return "not answered"
+
+# %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #9a9c16ba
+def run_table(
+    artefact: str,
+    given: tuple,  # parameters of its notebook: profile, n, seed, data, out, budget, settings
+    methods: dict,  # printed name -> method
+    dataset: str,
+    corpus: str = "",  # a file of passages to search
+) -> tuple[Artefact, str]:  # artefact, and what its caption says of the questions
+    "Run the methods of a table."
+    t = Artefact(f"toq/{artefact}", given, setting)
+    questions, passages = questions_of(t.P, dataset, corpus)
+    t.run(methods, questions, corpora=passages)
+    return t, question_note(t.P, questions)
+
+
+def answered(artefact: str, given: tuple, methods: dict, dataset: str, corpus: str = "") -> Artefact:
+    "Tables 2 and 3. Parts: against, judge."
+    t, note = run_table(artefact, given, methods, dataset, corpus)
+    note += (
+        " Ans and R.Val in percent. The columns marked (own) are not the paper's: COVER-EM (own) is of the response's "
+        "first sentence against gold answers, over the questions that have one, and 0 where the response states that it "
+        "found no answer; calls (own) are the model's calls per question."
+    )
+    table = t.save(t.compared(scored_cells(t.runs[0])), note=note, digits=2)
+    t.dots(table[table.metric != OWN[1]], across=5)
+    note = f"ToQ minus the other, shares, paired by question. p: two-sided sign-flip permutation test. Model: {t.runs[0].model}."
+    t.save(against(t.runs[0]), "against", "ToQ against each method", note)
+    t.show(judge_agreement(t.runs[0]), "judge", 2)
+    return t
+
+
+def by_type(t: Artefact):  # pandas.DataFrame
+    "R.Val and COVER-EM by the question's type."
+    import pandas as pd
+
+    rows = [(r, is_right("" if r.error else r.answer, r.question)) for r in t.runs[0].rows]
+    cells = [dict(method=r.method, type=r.question.type, valid=evaluation(r)["R.Val"], right=v) for r, v in rows]
+    found = pd.DataFrame(cells).assign(right=lambda d: pd.to_numeric(d.right))
+    return found.pivot_table(index="method", columns="type", values=["valid", "right"], sort=False).round(2)
+
+
+def save_levels(t: Artefact, note: str) -> None:
+    "Save Table 4: response validity at each level of the tree. Parts: steps, types."
+    [results], rows = t.runs, []
+    name, levels = results.rows[0].dataset, by_level(results.rows)
+    for level in DEPTHS:
+        for metric, key in (("R.Val", "valid"), (OWN[0], "right")):
+            values = {r.question.id: e[key] for r, e in zip(results.rows, levels[level]) if e[key] is not None}
+            if values:
+                rows.append(scored(f"Level {level}", PRINTED_AS.get(name, name), metric, values, len(results.failures)))
+    note += (
+        " R.Val in percent; it can't fall from level to level, since a valid response is kept. COVER-EM (own), a "
+        "share, is not the paper's: of the first sentence of the response that counts at each level, against gold answers."
+    )
+    table = t.save(t.compared(rows), note=note, digits=2)
+    t.dots(table[table.metric != OWN[1]])
+    note = (
+        f"Shares; paired by question, {len(results.rows)} questions of {name}. p: two-sided sign-flip permutation test. "
+        f"Model: {results.model}."
+    )
+    t.save(steps_between(levels), "steps", "each level against the one before", note)
+    kinds = {
+        kind: [i for i, r in enumerate(results.rows) if r.question.type == kind]
+        for kind in dict.fromkeys(r.question.type for r in results.rows)
+    }
+    valid = {level: [e["valid"] for e in levels[level]] for level in DEPTHS}
+    t.show(
+        [dict(level=d) | {k: sum(valid[d][i] for i in at) / len(at) for k, at in kinds.items()} for d in DEPTHS],
+        "types",
+        2,
+    )
+
+
+def save_resolved(t: Artefact, note: str) -> None:
+    "Save Table 5: failures of a single retrieval, by the level that resolves them. Parts: right, examples."
+    [results], rows = t.runs, []
+    name, levels = results.rows[0].dataset, by_level(results.rows)
+    found, places = resolved_failures(levels), [i for i, e in enumerate(levels[1]) if not e["valid"]]
+    failed = [results.rows[i].question.id for i in places]
+    for level, label in zip(DEPTHS, ("Level-1 (Initial Failure)", "Level-2", "Level-3", "Level-4")):
+        where = dict(method=label, dataset=PRINTED_AS.get(name, name), metric="Rate", failures=len(results.failures))
+        none = Scored(where | dict(n=0, value=0.0, low=None, high=None), {})
+        cell = scored(**where, values=dict(zip(failed, found[level]))) if failed else none
+        rows += [cell.times(len(failed)) | dict(metric="Resolved Cases"), cell]
+    note += (
+        f" Cumulative, as printed. n: the questions that level 1 failed, measured {len(failed)} of {len(results.rows)}, "
+        "published 83 of 200. Rate in percent."
+    )
+    table = t.save(t.compared(rows), note=note, digits=1)
+    t.dots(table[table.metric == "Rate"])
+    own = {level: [levels[level][i] for i in places] for level in DEPTHS}
+    t.show(
+        [
+            dict(
+                level=level,
+                resolved=int(sum(found[level])),
+                right_among_them=sum(e["right"] or 0 for e in some if e["valid"]),
+            )
+            | dict(right_among_all_failures=sum(e["right"] or 0 for e in some))
+            for level, some in own.items()
+        ],
+        "right",
+        0,
+    )
+    deeper = [i for i in places if levels[DEPTHS[-1]][i]["valid"]][:9]
+    answers = [
+        dict(question=results.rows[i].question.question) | {f"level {d}": levels[d][i]["response"] for d in DEPTHS}
+        for i in deeper
+    ]
+    t.show(answers, "examples")
 
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #0dca924e
 def main_run(

@@ -4,13 +4,21 @@
 
 # %% auto #0
 __all__ = ['PARTS', 'question_of', 'subquestions_of', 'translated', 'evaluation_line', 'draw_single_and_tree',
-           'draw_architecture']
+           'draw_architecture', 'covered', 'best_case']
 
 # %% ../../../nbs/17_papers/2_toq/06_figures.ipynb #18e3fee6
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 
+from ...experiments.results import Row
+from ...experiments.tables import by_words
+from ...scoring.short import cover_em
+from ...experiments.translation import glosser
+from ...figures.artefact import Artefact
+from .evaluation import questions_of, setting
+from .method import TreeOfQuestion
 from ...config import UsageError
 from ...utils.sanitize import printable
 from ...core.method import Node, Trace
@@ -327,3 +335,39 @@ def _answers_into(ax, plan, node):
         right, middle = plan.W - 3, tx + b.width / 2
         dashed_line(ax, (sx + a.width, sy + 8), (right, sy + 8), (right, ty - 4), (middle, ty - 4), (middle, ty - 3))
         arrow_head(ax, (middle, ty), (middle, ty - 4))
+
+# %% ../../../nbs/17_papers/2_toq/06_figures.ipynb #10340309
+def covered(response: str, row: Row) -> bool:
+    "Whether a response has a gold answer."
+    return bool(row.golds) and cover_em(response, row.golds) == 1
+
+
+def best_case(
+    artefact: str,
+    given: tuple,  # parameters of its notebook: profile, n, seed, data, out, budget, settings
+    dataset: str,
+    corpus: str,  # a file of passages to search
+    question: str,  # an id or words; without such a question the first 30
+    rank: Callable,  # row -> a tuple; the highest is drawn
+    draw: Callable,  # of a trace
+    own: bool = False,  # words that no question has are a question of one's own
+) -> Row:
+    "Draw the question of the highest rank, translated where the source has a translation."
+    t = Artefact(f"toq/{artefact}", given, setting)
+    found, passages = questions_of(t.P, dataset, corpus)
+
+    def chosen(qs):
+        named = (
+            [q for q in qs if question == q.id or question in q.question]
+            if question and t.P.data != "synthetic"
+            else []
+        )
+        return [by_words(question, qs)] if question and own else named[:1] or qs[:30]
+
+    asked = {d: chosen(qs) for d, qs in found.items()}
+    rows = t.run({"ToQ (ours)": TreeOfQuestion()}, asked, corpora=passages).rows
+    row = t.best(rows, rank)
+    gloss = glosser(t.P, row.question.dataset, row.question.lang)
+    shown = translated(row.trace, gloss) if gloss else row.trace
+    t.draw_case(partial(draw, shown), len(rows), *["translated from Korean"] * (gloss is not None))
+    return row
