@@ -8,13 +8,14 @@ __all__ = ['INDEX', 'store_path', 'open_store', 'Models', 'models_of', 'predicti
 
 # %% ../../nbs/14_experiments/13_planning.ipynb #28cd3d25
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..config import Profile, kit_path, load_profile, replay, variable, work_dir
+from ..config import Profile, UsageError, kit_path, load_profile, replay, variable, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from ..core.method import Trace, Usage, requirements_of
 from ..core.prompts import canonical_endpoint
@@ -87,6 +88,9 @@ def _expected(profile):
     "Model, endpoint and defaults of the profile's LLM client, without creating it."
     if profile.offline:
         return chat_for(profile)
+    with suppress(UsageError):  # its folder isn't here
+        if profile.endpoint == "local" and not replay():
+            return chat_for(profile)  # its identity is the content of its weights; they aren't loaded
     return SimpleNamespace(
         model=profile.model, endpoint=canonical_endpoint(profile.endpoint), defaults=profile.defaults
     )

@@ -18,7 +18,7 @@ from .fonts import whole_font
 from .first_wrong import first_wrong_nodes
 from .forks import fork, without_edits
 from .runs import OpenRun, RunData, open_run, run_list
-from .overrides import switch, switched_run
+from .overrides import switch, switched_run, unread_fields
 from .trees import details, outline
 from .jobs import Jobs
 from .text_search import TextIndex
@@ -247,6 +247,10 @@ class ReplayJobs:
         "What can be changed."
         return fields_record(self.runs.run(name), method)
 
+    def unread(self, name: str, method: str) -> dict:
+        "Fields that the method doesn't read on these questions, and on how many of them that was tried."
+        return dict(zip(("fields", "answers"), unread_fields(self.runs.run(name), method)))
+
     def under_way(self) -> dict:
         "The job that runs now, if there is one."
         job = self.jobs.under_way()
@@ -332,6 +336,7 @@ class ExplorerAPI:
             search=runs.search,
             parse=nodes.parse,
             fields=replays.fields,
+            unread=replays.unread,
             job=replays.job,
             font=runs.font,
         )

@@ -16,6 +16,7 @@ class Bench {
     const method = x.methodBox.value || (x.row && x.row.method) || x.run.head.methods[0], name = x.run.name;
     if (this.of === `${name}/${method}`) return;
     await x.trying(async () => { this.draw(name, method, await x.get("fields", name, method)); });
+    await x.trying(async () => { const found = await x.get("unread", name, method); if (this.of === `${name}/${method}`) this.mark(found); });
   }
   top(text) { return h("div", {class: "tkx-tools"}, h("h2", {class: "tkx-grow"}, text), h("button", {class: "tkx-button", "aria-label": "Close the switches", click: () => { this.x.pane("questions"); this.x.benchButton.focus(); }}, "×")); }
   draw(name, method, found) {
@@ -44,6 +45,14 @@ class Bench {
           h("div", {class: "tkx-tools"}, this.field, this.values), h("div", {class: "tkx-tools"}, this.sweepButton), this.curve)),
       this.search, ...this.groups.map(g => g.el));
     this.suggest();
+  }
+  // fields that the method doesn't read on these questions: another value would change nothing
+  mark({fields, answers}) {
+    const all = answers >= this.found.rows ? `these ${plural(answers, "question")}` : `the first ${answers} of these ${this.found.rows} questions`;
+    for (const e of this.fields.filter(e => fields.includes(e.f.name))) {
+      e.row.classList.add("tkx-unread"); e.row.append(h("p", {class: "tkx-small"}, `No effect here: the method doesn't read it on ${all}.`));
+    }
+    for (const option of this.field.options) if (fields.includes(option.value)) option.textContent += " (no effect here)";
   }
   narrowed() {
     const words = queryWords(this.search.value);
