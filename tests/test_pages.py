@@ -107,12 +107,12 @@ def judged_without_a_verdict(pages):
 
 
 def without_a_model(pages):
-    # a page with measured cells names who answered, above its tables
+    # a table with measured cells has a column for who answered, and its page names them above; without a model it is empty
     measured = [
-        (name, r["model"])
+        (name, r.get("model", "no column model"))
         for name, table in tables(pages).items()
         for r in table
-        if r.get("model") and r.get("reproduced")
+        if r.get("reproduced") and r.get("model") != ""
     ]
     heads = {name: pages.get(f"{name[:-4]}.md", "").partition("\n## ")[0] for name, _ in measured}
     return [(name, m) for name, models in {*measured} for m in models.split(", ") if m not in heads[name]]
