@@ -52,7 +52,8 @@ class Bench {
     for (const e of this.fields.filter(e => fields.includes(e.f.name))) {
       e.row.classList.add("tkx-unread"); e.row.append(h("p", {class: "tkx-small"}, `No effect here: the method doesn't read it on ${all}.`));
     }
-    for (const option of this.field.options) if (fields.includes(option.value)) option.textContent += " (no effect here)";
+    const last = [...this.field.options].filter(option => fields.includes(option.value));
+    if (last.length) this.field.append(h("optgroup", {label: "no effect here"}, ...last));
   }
   narrowed() {
     const words = queryWords(this.search.value);
