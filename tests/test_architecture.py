@@ -388,7 +388,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_590), ("tests", 18_236)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_518), ("tests", 18_236)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
@@ -397,8 +397,7 @@ def test_statements_may_only_become_fewer(folders, most):
 
 
 LONGER = """
-across/errata arise/case arise/figure1 arise/figure2 arise/figure3 arise/figure4 arise/figure5 arise/figure6
-arise/inconsistencies arise/table1 arise/table2 arise/table3 arise/table4 arise/table5 arise/textclaims
+across/errata arise/figure3 arise/figure4 arise/figure6 arise/inconsistencies arise/table4 arise/textclaims
 rdr2/algorithm1 rdr2/figure5 rdr2/inconsistencies rdr2/table12 rdr2/textclaims real/methods real/retrieval
 real/vanilla searchr/equations searchr/figure2 searchr/figure3 searchr/inconsistencies searchr/prompts
 searchr/retrieval searchr/table1 searchr/table10 searchr/table11 searchr/table4 shared/deviations shared/errors

@@ -38,7 +38,7 @@ class Artefact:
         self.P = setting(profile, n, usual | settings, seed=seed, data=data, budget=budget)
         self.folder = Path(out or root() / "figures" / self.P.name) / self.paper
         self.label = title_of(self.paper, self.name).partition(":")[0]  # "ARISE, Table 1"
-        self.runs, self.tables = [], {}
+        self.runs, self.rows, self.tables = [], [], {}
 
     def run(self, methods: dict, questions: dict, P: Profile | None = None, **how) -> Results:
         "`run`, with the artefact's profile unless another is given."
@@ -57,7 +57,7 @@ class Artefact:
         **how,  # as for `compare`
     ):  # pandas.DataFrame
         "Printed cells beside the scores of the runs."
-        cells = self.printed() if cells is None else cells
+        self.rows, cells = rows, self.printed() if cells is None else cells
         return compare(cells, rows, self.runs, **dict(folder=self.folder) | how)
 
     def show(self, table, part: str = "", digits: int = 3):  # pandas.DataFrame
