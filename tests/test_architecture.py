@@ -385,7 +385,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     every = commands(main)
     options = [p for command in every for p in command.params if isinstance(p, click.Option)]
     assert max(len(fields(method)) for method in (ARISE, TreeRare)) <= 14
-    assert (len(SETTINGS) <= 28, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
+    assert (len(SETTINGS) <= 20, len(every) <= 25, len(options) <= 82, len(fields(Paper)) <= 14) == (True,) * 4
 
 
 @pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_518), ("tests", 18_236)])

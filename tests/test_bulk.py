@@ -54,7 +54,7 @@ def test_a_row_that_fails_is_a_row_and_runs_find_the_others(profile, tmp_path, m
     assert (len(files), sorted(rows), failed) == (2, list(range(9)), 1) and not (out / "torn.parquet").exists()
     job_of("parse", profile).finish(files)
 
-    kept = [annotated_text(PassageStore(profile.corpus)[n]) for n in range(9) if n != 4]
+    kept = [annotated_text(PassageStore(profile.part("corpus"))[n]) for n in range(9) if n != 4]
     found = Annotations(SimpleNamespace(fingerprint=Annotator.fingerprint))(kept)  # parses nothing itself
     assert [a.entities[0].text for a in found] == [t[:7] for t in kept]
     assert found[0].sentences == (TREE,)

@@ -136,7 +136,7 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
         "--set",
         "api_key_env=CANARY_KEY",
         "--set",
-        "qa_judge=",
+        "judges=",
     )
     mine, kit = (*profile, "--set", "data=q"), (*profile, "--set", "data=synthetic", "--set", "n=1")
     said, env = [], dict(TREEKIT_HOME=str(tmp_path / "home"), CANARY_KEY=KEY)

@@ -210,7 +210,7 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     np.save(tmp_path / "drawn.npy", worker.Drawn()([p.contents for p in store]))
     (tmp_path / "drawn.ids").write_text("\n".join(str(n) for n in range(1, N + 1)))
     profile = load_profile(
-        "offline", retriever="dense", corpus=str(store.path), index="exact", embeddings=str(tmp_path / "drawn.npy")
+        "offline", retriever="dense", corpus=str(store.path), index=f"exact, vectors={tmp_path / 'drawn.npy'}"
     )
     question = Question("1", "hotpotqa", "What is said in 77")
     library = Resources(profile, {"hotpotqa": [question]})

@@ -25,8 +25,7 @@ OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a ke
     out=dict(sets=dict(out="../elsewhere")),
     profile=dict(sets=dict(profile="openai")),
     settings=dict(sets=dict(settings=dict(n=3))),
-    navigator=dict(sets=dict(navigator="openai")),
-    router=dict(sets=dict(router="openai")),
+    roles=dict(sets=dict(roles="navigator=openai")),
     key=dict(sets=dict(api_key_env="HOME")),
     without_ppo=dict(sets=dict(without_ppo="openai")),
     with_sft=dict(sets=dict(with_sft="openai")),
@@ -34,14 +33,16 @@ OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a ke
     models=dict(sets=dict(models="gpt-4o=openai")),
     thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
     corpus=dict(sets=dict(corpus="/etc/passwd")),
-    documents=dict(sets=dict(documents="a.jsonl")),
+    documents=dict(sets=dict(corpus="trees=a.jsonl")),
     prompts=dict(sets=dict(prompts="p.toml")),
-    embeddings=dict(sets=dict(embeddings="v.npy")),
+    vectors=dict(sets=dict(index="exact, vectors=v.npy")),
     annotations=dict(sets=dict(annotations="a.csv")),
     parser=dict(sets=dict(parser="../parser")),
+    entities=dict(sets=dict(parser="bundled, entities=../x")),
     model=dict(sets=dict(model="/models/mine")),
     up=dict(sets=dict(reranker="../../mine")),
-    qa_judge=dict(sets=dict(qa_judge="~/judge")),
+    judges=dict(sets=dict(judges="qa=~/judge")),
+    hidden_judge=dict(sets=dict(judges="nli=./judge")),
     retriever=dict(sets=dict(retriever="dense:/models/mine")),
     nothing_known=dict(sets=dict(nothing_known=1)),
     folder=dict(given=dict(data="/home")),
@@ -152,6 +153,7 @@ def views(path):
 def test_every_field_of_a_method_can_be_packed():
     "A field that is added to a method is added to the table, or named here as one that holds a place."
     import dataclasses, importlib
+    from treekit.core.method import setting_types
     from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
     from treekit.papers.registry import method_modules
 
@@ -161,7 +163,7 @@ def test_every_field_of_a_method_can_be_packed():
         for kind in vars(importlib.import_module(m)).values()
         if isinstance(kind, type) and dataclasses.is_dataclass(kind)
     }
-    named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
+    named = [set(setting_types(kind)) for kind in kinds if "__call__" in dir(kind)]
     fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
     assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)
 

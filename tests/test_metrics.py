@@ -122,7 +122,7 @@ def test_judges_read_together_and_remember(tmp_path, monkeypatch):
         "q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)), QAPair("And where?", ("Essel",)))
     )
     rows = [Row("a", "asqa", question, f"It was {i}.", "", Usage()) for i in range(4)]
-    results = Results(rows, profile=load_profile("offline", qa_judge=str(tmp_path / "tiny")))
+    results = Results(rows, profile=load_profile("offline", judges=f"qa={tmp_path / 'tiny'}"))
     results.score("Dis-F1")
     assert [len(some) for some in calls] == [8], "the readings of all rows are one batch"
 
@@ -207,12 +207,15 @@ def test_claims_and_their_judges(tmp_path):
     assert short._fitted("Herons fly.", "long " * 99).count("long") == 99, "a claim is never cut"
 
 
-@pytest.mark.parametrize("metric,setting", [("Dis-F1", "qa_judge"), ("Cla", "nli_judge"), ("MAUVE", "mauve_model")])
-def test_a_judge_that_is_not_here_leaves_its_column_blank(tmp_path, metric, setting):
+@pytest.mark.parametrize("metric,part", [("Dis-F1", "qa"), ("Cla", "nli"), ("MAUVE", "mauve")])
+def test_a_judge_that_is_not_here_leaves_its_column_blank(tmp_path, metric, part):
     question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),), claims=("It was 1974.",))
     rows = [Row("a", "asqa", question, "It was 1974.", "", Usage())]
-    for named, why in [("", f"set {setting} to one"), (str(tmp_path / "none"), f"no model judges {metric}: ")]:
-        profile = load_profile("offline", **{setting: named})
+    for named, why in [
+        ("", f"add {part}=MODEL to judges"),
+        (f"{part}={tmp_path / 'none'}", f"no model judges {metric}: "),
+    ]:
+        profile = load_profile("offline", judges=named)
         assert judge_for(metric, profile).judge is None
         [cell] = Results(rows, profile=profile).score(metric)
         assert cell["value"] is None and cell["reason"].startswith("not applicable: ") and why in cell["reason"]

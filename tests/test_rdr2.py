@@ -797,7 +797,7 @@ def test_a_router_of_its_own(tmp_path, server):
         return go(
             METHODS,
             asked,
-            load_profile("local", documents=str(tmp_path), **fields),
+            load_profile("local", corpus=f"trees={tmp_path}", **fields),
             corpora=dict(asqa=shelf),
             store=store,
             **models,

@@ -17,7 +17,7 @@ def test_a_row_of_rdr2_says_who_routes():
     methods = {"Retrieve-and-Read": Reader()} | rdr2.METHODS
     P = load_profile("offline")
     assert who_routes(methods, P) == {"RDR2 (Ours)": "simulated, prompted"}
-    assert who_routes(methods, replace(P, router="mine")) == {"RDR2 (Ours)": "router mine"}
+    assert who_routes(methods, replace(P, roles="router=mine")) == {"RDR2 (Ours)": "router mine"}
     cell = dict(method="RDR2 (Ours)", dataset="asqa", metric="EM", n=3, failures=0, value=0.5, low=0.4, high=0.6)
     table = as_run(
         compare(printed(published("rdr2", "table5")), [cell], model="simulated", obstacle="no"), who_routes(methods, P)

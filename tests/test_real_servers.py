@@ -188,7 +188,7 @@ def test_from_a_request_to_report_and_verify(server, table, tmp_path, monkeypatc
     with server(tmp_path) as (url, model):
         [completion] = asyncio.run(replied(url, model))
         assert completion.text and completion.tokens_in > 0 and completion.finish in ("stop", "length")
-        settings = (f"endpoint={url}", f"model={model}", "max_tokens=32", "qa_judge=", "api_key_env=SERVER_KEY")
+        settings = (f"endpoint={url}", f"model={model}", "max_tokens=32", "judges=", "api_key_env=SERVER_KEY")
         words = ["--profile", "local"]
         words += [word for setting in (*settings, "n=3", "data=synthetic") for word in ("--set", setting)]
         code, out, err = inside("reproduce", table, *words, "--out", tmp_path / "out", **home)

@@ -69,7 +69,7 @@ def test_a_run_over_any_data_with_failed_questions_is_verified_elsewhere(table, 
         "--set",
         f"data={data}",
         "--set",
-        "qa_judge=",
+        "judges=",
         "--set",
         "max_tokens=64",
     )
@@ -91,7 +91,7 @@ def test_a_profile_of_ones_own_is_verified_where_nobody_has_it(server, tmp_path,
     assert inside("init", tmp_path / "lab", **home)[0] == 0
     assert inside("trust", "--key", "LAB_KEY", server.url, **home)[0] == 0
     with open(tmp_path / "lab" / "settings.ini", "a") as f:
-        f.write(f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\nqa_judge =\n")
+        f.write(f"\n[lab]\nmodel = m\nendpoint = {server.url}\napi_key_env = LAB_KEY\nn = 2\njudges =\n")
     code, out, err = inside("reproduce", "toq/table2", "--profile", "lab", cwd=tmp_path / "lab", **home)
     assert code == 0, out + err
     archive = tmp_path / "r.zip"

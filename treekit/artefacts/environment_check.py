@@ -101,7 +101,7 @@ def checks(
         yield _checked(
             "batch",
             lambda: _batches(profile),
-            "batch = false in settings.ini, or a server that has /files and /batches",
+            "leave out --set batch=true, or name a server that has /files and /batches",
         )
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
@@ -261,17 +261,17 @@ def _stored(profile):
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #a15d0c01
 def _on_disk(profile):
     "Checks of a profile's corpus, vectors and index on disk."
-    if profile.corpus:
+    if profile.part("corpus"):
         yield _checked(
             "corpus",
             lambda: _corpus(profile),
             "treekit corpus import FILE wiki.passages imports one, or goes on with it",
         )
-    if profile.embeddings:
+    if profile.part("index", "vectors"):
         yield _checked(
-            "embeddings", lambda: _published(profile), "give the file or the folder that was published with the corpus"
+            "vectors", lambda: _published(profile), "give the file or the folder that was published with the corpus"
         )
-    if profile.corpus and (profile.index or profile.embeddings):
+    if profile.part("corpus") and profile.index:
         what, works, found, todo = _checked(
             "index on disk",
             lambda: _built(profile),
@@ -283,21 +283,21 @@ def _on_disk(profile):
 def _corpus(profile):
     from treekit.corpora.passage_store import PassageStore
 
-    store = PassageStore(profile.corpus)
+    store = PassageStore(profile.part("corpus"))
     return f"{len(store):,} passages of {store.source}"
 
 
 def _published(profile):
     from treekit.retrieval.precomputed_vectors import PrecomputedVectors
 
-    return PrecomputedVectors(profile.embeddings).identity
+    return PrecomputedVectors(profile.part("index", "vectors")).identity
 
 
 def _built(profile):
     from treekit.corpora.passage_store import PassageStore
     from treekit.retrieval.factory import vector_search_for
 
-    near = vector_search_for(profile, PassageStore(profile.corpus), profile.retriever.partition(":")[2])
+    near = vector_search_for(profile, PassageStore(profile.part("corpus")), profile.retriever.partition(":")[2])
     vectors, _ = near.opened()
     return f"{len(vectors):,} vectors; {near.kind.text}"
 
@@ -506,7 +506,7 @@ def lacking(
         return (
             f"documents: {why or name}; Wikipedia's: "
             "treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
-            "(16 GB to download), then --set documents=wiki.trees"
+            "(16 GB to download), then --set corpus=trees=wiki.trees"
         )
     found = dict(weights=_weights, index=_index, parser=_parses_with).get(kind)
     return found(name) if found else ""
@@ -524,12 +524,12 @@ def profile_resources(
         yield "index", "index", detail
     if named in DENSE and detail:
         yield from (("weights", "weights", m) for m in dense_models(detail))
-    if profile.parser != "bundled":
-        yield "parser", "parser", profile.parser
-    if profile.entities:
-        yield "entities", "parser", profile.entities
+    if (parser := profile.part("parser")) != "bundled":
+        yield "parser", "parser", parser
+    if tagger := profile.part("parser", "entities"):
+        yield "entities", "parser", tagger
     for judge in ("qa_judge", "nli_judge", "mauve_model"):
-        if model := getattr(profile, judge):
+        if model := profile.part("judges", judge.partition("_")[0]):
             yield judge, "weights", model
     if not profile.served:
         return

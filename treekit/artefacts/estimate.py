@@ -155,7 +155,7 @@ def _load_overlap(ranker):
     return ranker._score
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #6952733c
-FREE = dict(budget="", qa_judge="", nli_judge="", mauve_model="")  # nothing is paid and no judge is loaded
+FREE = dict(budget="", judges="")  # nothing is paid and no judge is loaded
 
 
 def _noted(tasks, folder):

@@ -58,7 +58,7 @@ def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
     if replay() or not corpus and profile.data.partition(":")[0] not in ("synthetic", "real"):
         return None
-    if profile.corpus or profile.documents or profile.router or profile.navigator:
+    if profile.corpus or profile.roles:
         return None
     files = [
         hashlib.sha256(Path(p).read_bytes()).hexdigest() if p and Path(p).is_file() else ""
@@ -282,7 +282,7 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
             label=f"{', '.join([named, *_changed(named, method, profile)])}: {shorten(question, 90, placeholder=' …')}"
         ),
     )
-    if profile.corpus:
+    if profile.part("corpus"):
         profile = replace(profile, search_scope="corpus")  # a passage store: the run opens it
     elif corpus or profile.search_scope != "documents":
         about |= dict(passages=file_source(corpus) if corpus else dict(dataset=own_dataset(profile, question)))
@@ -290,7 +290,9 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
         over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, search_scope="corpus")
     asked = {
         dataset: [
-            Question("ask", dataset, question) if corpus or profile.corpus else own_question(question, dataset, profile)
+            Question("ask", dataset, question)
+            if corpus or profile.part("corpus")
+            else own_question(question, dataset, profile)
         ]
     }
     began = time.time()

@@ -56,19 +56,19 @@ def index_command(profile, sets):
 
     \b
       treekit corpus index --set corpus=wiki.passages --set retriever=dense --set index=ivfsq
-      treekit corpus index --set corpus=wiki.passages --set retriever=dense:dpr-nq --set index=ivfsq --set embeddings=DIR
+      treekit corpus index --set corpus=wiki.passages --set retriever=dense:dpr-nq --set "index=ivfsq, vectors=DIR"
     """
     from treekit.corpora.passage_store import PassageStore
     from treekit.retrieval.factory import vector_search_for, describe_retrieval
 
     p = load_profile(profile, **assigned(sets))
     name, _, model = p.retriever.partition(":")
-    if not p.corpus:
+    if not p.part("corpus"):
         raise UsageError("no corpus is named: --set corpus=wiki.passages (treekit corpus import makes it)")
     if name not in ("dense", "hybrid", "weighted"):
         raise UsageError(f"retriever {name!r} has no vectors: --set retriever=dense, or dense:MODEL")
     describe_retrieval(p)
-    near = vector_search_for(p, PassageStore(p.corpus), model)
+    near = vector_search_for(p, PassageStore(p.part("corpus")), model)
     near.build()
     files = [f for place in (near.folder / "vectors", near.place) if place.is_dir() for f in place.iterdir()]
     gigabytes = round(sum(f.stat().st_size for f in files) / 1e9, 3)
@@ -84,7 +84,7 @@ def trees_command(dump, out, workers):
 
     \b
       treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees
-      treekit reproduce rdr2/table2 --set documents=wiki.trees --data DIR
+      treekit reproduce rdr2/table2 --set corpus=trees=wiki.trees --data DIR
     """
     from treekit.corpora.tree_store import build
 
@@ -106,7 +106,7 @@ def bulk_command(job, out, profile, sets, workers, gpus):
     \b
       treekit corpus bulk parse parses --set corpus=wiki.passages
       treekit corpus bulk embed vectors --set corpus=wiki.passages --set retriever=dense:dpr --gpus 1
-      treekit corpus index --set corpus=wiki.passages --set retriever=dense:dpr --set embeddings=vectors --set index=ivfsq
+      treekit corpus index --set corpus=wiki.passages --set retriever=dense:dpr --set "index=ivfsq, vectors=vectors"
 
     Runs find the parses. RAY_ADDRESS=auto in the environment means the cluster that this machine belongs to.
     """

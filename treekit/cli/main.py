@@ -378,11 +378,11 @@ def ask(question, named, passages, profile, data, model, sets, as_json):
         from treekit.artefacts.environment_check import check_access, need_hub
 
         check_access(p, (chosen,))
-        if not passages and not p.corpus:
+        if not passages and not p.part("corpus"):
             need_hub(p)
     if passages is not None and not Path(passages).is_file():
         absent("file of passages", passages)
-    if passages and p.corpus:
+    if passages and p.part("corpus"):
         raise UsageError("two corpora: give --passages FILE, or the passage store of the setting corpus, not both")
     found = answer(question, named, chosen, dataset, p, passages, progress=not as_json)
     if as_json:

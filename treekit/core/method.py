@@ -551,9 +551,10 @@ def setting_types(
     kind: type,  # of a method
 ) -> dict:  # name -> type
     "Types of the hyper-parameters that `settings` lists."
-    found = {}
-    for name, own in get_type_hints(kind).items():
-        found |= setting_types(own) if dataclasses.is_dataclass(own) else {name: own}
+    hints, found = get_type_hints(kind), {}
+    for f in dataclasses.fields(kind):
+        own = hints[f.name]
+        found |= setting_types(own) if dataclasses.is_dataclass(own) else {f.name: own}
     return found
 
 # %% ../../nbs/03_core/06_method.ipynb #2ed8a71d

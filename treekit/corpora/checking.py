@@ -118,7 +118,7 @@ def _file(path, alone):
     if not form or form == ".txt" and not alone:
         return FileReport(path.name, skipped="no file of JSON, JSON Lines, CSV, TSV or Parquet", error=alone)
     if stem.startswith("articles_"):
-        return FileReport(path.name, skipped="articles, for --set documents=")
+        return FileReport(path.name, skipped="articles, for --set corpus=trees=")
     try:
         return _questions(path, split_of(stem)) if _holds_questions(path) else _passages(path)
     except UsageError as e:

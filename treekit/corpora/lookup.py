@@ -117,11 +117,11 @@ def read_documents(
     found, place = None, Path(place)
     if place.is_dir():
         if not (files := sorted(place.glob("articles_*.jsonl"))):
-            raise UsageError(f"no file articles_*.jsonl in {place.name!r}: set documents = {_WANTED}")
+            raise UsageError(f"no file articles_*.jsonl in {place.name!r}: set corpus = trees= and {_WANTED}")
         found = Documents(_articles(files))
     elif beside:
         raise UsageError(
-            f"no documents go with data = {str(place)!r}, and a router walks documents: set documents = {_WANTED}"
+            f"no documents go with data = {str(place)!r}, and a router walks documents: set corpus = trees= and {_WANTED}"
         )
     elif not place.is_file():
         raise UsageError(f"no file at {str(place)!r}: documents is {_WANTED}")
@@ -130,5 +130,5 @@ def read_documents(
     else:
         found = Documents(TreeStore(place))
     if not len(found):
-        raise UsageError(f"{place.name!r} has no document: set documents = {_WANTED} with at least one")
+        raise UsageError(f"{place.name!r} has no document: set corpus = trees= and {_WANTED} with at least one")
     return found

@@ -58,6 +58,7 @@ def _text(v):
 
 
 _HUB_NAME = r"[\w.+-]+(/[\w.+-]+)?"  # a model's, with its owner
+_PLAIN_NAME = rf"(?![.]){_HUB_NAME}"  # in the middle of a text: no path
 _WORDS, _NUMBERS = _like(r"[\w.,* -]*"), _like(r"[\d., -]*")
 
 # %% ../../nbs/14_experiments/06_cassette_settings.ipynb #6907061b
@@ -66,11 +67,8 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     retriever=_like(rf"[\w]+(:{_HUB_NAME})?(@\w+)?(:{_HUB_NAME})?"),
     index=_like(r"[a-z]*(, ?\w+=\d+)*"),
     search_scope=_like("own|corpus|documents"),
-    parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
-    entities=_like(rf"({_HUB_NAME})?"),
-    qa_judge=_like(rf"({_HUB_NAME})?"),
-    nli_judge=_like(rf"({_HUB_NAME})?"),
-    mauve_model=_like(rf"({_HUB_NAME})?"),
+    parser=_like(rf"[\w.+-]+(:[\w.+-]+)?(, ?entities={_PLAIN_NAME})?"),
+    judges=_like(rf"((qa|nli|mauve)={_PLAIN_NAME}(, ?)?)*"),
     max_tokens=_whole(1, 1 << 24),
     context=_whole(0, 1 << 30),
     temperature=lambda v: v in (None, "", "none") or _number(v),

@@ -22,9 +22,10 @@ def judge_for(
 
     if metric not in JUDGED_BY:
         return MetricJudge(None)
-    if name := getattr(profile, JUDGED_BY[metric], ""):
+    part = JUDGED_BY[metric].partition("_")[0]
+    if name := profile.part("judges", part) if profile else "":
         return make_judge(metric, name)
-    return MetricJudge(None, f"no model judges {metric}: set {JUDGED_BY[metric]} to one")
+    return MetricJudge(None, f"no model judges {metric}: add {part}=MODEL to judges")
 
 # %% ../../nbs/14_experiments/02_metric_judges.ipynb #9c3e5a18
 def unjudged(

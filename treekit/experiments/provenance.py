@@ -392,7 +392,7 @@ def _needed(method, models, profile, embedder, documents, roles):
     "Facts about what a method needs."
     needs, name = (
         requirements_of(method),
-        {"parser": profile.parser, "wiki": profile.wiki, "embedder": getattr(embedder, "name", MINILM)},
+        {"parser": profile.part("parser"), "wiki": profile.wiki, "embedder": getattr(embedder, "name", MINILM)},
     )
     for role in ("router", "navigator"):
         other = getattr(models, role)
@@ -401,7 +401,9 @@ def _needed(method, models, profile, embedder, documents, roles):
         name["documents"] = documents()
     found = {need: name[need] for need in needs if need in name}
     return (
-        found | dict(parser=profile.parser, entities=profile.entities or profile.parser) if "corpus" in needs else found
+        found | dict(parser=name["parser"], entities=profile.part("parser", "entities") or name["parser"])
+        if "corpus" in needs
+        else found
     )
 
 
@@ -539,9 +541,7 @@ def run_facts(
         **_needed(method, models, profile, library.others.get("embedder"), documents, declared.get("roles", {})),
         reranker=str(getattr(method, "reranker", "") or ""),
         scorer=_scorer(method),
-        qa_judge=profile.qa_judge,
-        nli_judge=profile.nli_judge,
-        mauve_model=profile.mauve_model,
+        **{judge: profile.part("judges", judge.partition("_")[0]) for judge in JUDGED_BY.values()},
         temperature=_temperature(models.defaults, temperature),
         reasoning_effort=models.defaults.get("reasoning_effort", ""),
         max_tokens=models.defaults.get("max_tokens"),

@@ -248,8 +248,8 @@ def need_documents(
 ) -> None:
     "Raise `UsageError`, with an instruction, if the questions have no documents."
     what = (
-        "set documents to a tree store (treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
-        "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them"
+        "set corpus = trees=PATH to a tree store (treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
+        "--set corpus=trees=wiki.trees), an articles_*.jsonl file, or a folder of them"
     )
     if profile.documents:
         if not (place := Path(profile.documents)).exists():
@@ -486,8 +486,8 @@ class Resources:
 
         def found():
             given = self.corpora.get(dataset)
-            if given is None and self.profile.corpus:
-                return PassageStore(self.profile.corpus)
+            if given is None and self.profile.part("corpus"):
+                return PassageStore(self.profile.part("corpus"))
             if given is None:
                 return load_corpus(dataset, self.profile.data, seed=self.profile.seed)
             return given() if callable(given) else given
@@ -658,7 +658,7 @@ class Resources:
     def _annotations(self):
         from treekit.syntax.entities import Annotations, annotator_for
 
-        return Annotations(annotator_for(self.profile.parser, self.profile.entities))
+        return Annotations(annotator_for(self.profile.part("parser"), self.profile.part("parser", "entities")))
 
     def _parser(self):
         from treekit.syntax.parser import parser_for

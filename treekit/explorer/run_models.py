@@ -98,7 +98,7 @@ def _check_computing(kept, method, profile):
     "Whether parser, annotator and embedder of a method are those of the run."
     needs, same = (
         requirements_of(kept.method(method)),
-        (profile.parser, profile.entities) == (kept.profile.parser, kept.profile.entities),
+        profile.parser == kept.profile.parser,
     )
     for role, need in dict(parser="parser", annotator="corpus").items():
         if (
@@ -122,4 +122,8 @@ def _parses(role, profile):
     from treekit.syntax.entities import annotator_for
     from treekit.syntax.parser import parser_for
 
-    return (parser_for(profile) if role == "parser" else annotator_for(profile.parser, profile.entities)).fingerprint
+    return (
+        parser_for(profile)
+        if role == "parser"
+        else annotator_for(profile.part("parser"), profile.part("parser", "entities"))
+    ).fingerprint

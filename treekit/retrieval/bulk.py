@@ -23,12 +23,12 @@ from ..utils.atomic_write import file_lock, write_whole
 
 # %% ../../nbs/09_retrieval/11_bulk.ipynb #18f84510
 class Parse:
-    "Dependency trees and named entities, by the profile's `parser` and `entities`."
+    "Dependency trees and named entities, by the profile's `parser`."
 
     column, rows = "parse", 512  # of a block, at most: under a minute of one core
 
     def __init__(self, profile: Profile, store: PassageStore):
-        self.annotator, self.store = annotator_for(profile.parser, profile.entities), store
+        self.annotator, self.store = annotator_for(profile.part("parser"), profile.part("parser", "entities")), store
         self.identity = self.annotator.fingerprint
 
     def __call__(self, passages: list[Passage]) -> list[dict]:
@@ -69,7 +69,10 @@ class Embed:
         name, _, model = profile.retriever.partition(":")
         if name not in DENSE:
             raise UsageError(f"retriever {name!r} has no vectors: --set retriever=dense, or dense:MODEL")
-        self.embedder, self.store = vector_search_for(replace(profile, embeddings=""), store, model).encoder, store
+        self.embedder, self.store = (
+            vector_search_for(replace(profile, index=profile.part("index")), store, model).encoder,
+            store,
+        )
         self.identity = self.embedder.identity
 
     def __call__(self, passages: list[Passage]) -> list:
@@ -100,7 +103,7 @@ def results(function: Callable, items: list) -> list[tuple[Any, str | None]]:  #
 @lru_cache(1)
 def job_of(name: str, profile: Profile) -> Parse | Embed:
     "A job with its model and corpus, loaded once in a process."
-    return JOBS[name](profile, PassageStore(profile.corpus))
+    return JOBS[name](profile, PassageStore(profile.part("corpus")))
 
 
 def compute(
@@ -146,14 +149,14 @@ def consecutive(rows, size: int) -> list:  # arrays
 
 def bulk(
     job: str,  # parse, embed
-    profile: Profile,  # its `corpus`, a passage store; `parser` and `entities`, or `retriever`
+    profile: Profile,  # its `corpus`, a passage store; `parser`, or `retriever`
     out: str | Path,  # a new folder, or one of the same job
     workers: int | None = None,  # default: one per core, or per share of a GPU
     gpus: float = 0,  # share of a GPU for each worker
 ) -> tuple[int, int, int]:  # finished rows, how many of these have an error, rows of the corpus
     "Run a job over all passages of a corpus, or continue it. Raises `UsageError`."
     choose("job", job, JOBS)
-    if not profile.corpus:
+    if not profile.part("corpus"):
         raise UsageError("no corpus is named: --set corpus=wiki.passages (treekit corpus import makes it)")
     import numpy as np, ray, ray.data
 

@@ -44,7 +44,7 @@ def dense_models(
 def check_weights(profile: Profile):
     "Raise `MissingModel` if the weights of a profile's dense retriever are not here and can't be downloaded."
     named, _, model = profile.retriever.partition(":")
-    if named in DENSE and model and not profile.embeddings:
+    if named in DENSE and model and not profile.part("index", "vectors"):
         for weights in dense_models(model):
             model_folder(parse_encoder_name(weights)[0])
 
@@ -65,23 +65,20 @@ LARGE = 2_000_000  # from this number of passages on, vectors are never in memor
 
 
 def vector_search_for(
-    profile: Profile,  # its `index` and `embeddings`
+    profile: Profile,  # its `index`
     passages,  # a corpus
     model: str = "",  # after the colon in the retriever's name
 ) -> VectorSearch:
     "Vector search on disk as configured in a profile."
     usual = _dense((), model)
-    encoder = (
-        PrecomputedVectors(profile.embeddings, usual._passages_by.identity)
-        if profile.embeddings
-        else usual._passages_by
-    )
-    return VectorSearch(passages, encoder, usual._questions_by, parse_index_kind(profile.index or "exact"))
+    vectors, made = profile.part("index", "vectors"), usual._passages_by
+    encoder = PrecomputedVectors(vectors, made.identity) if vectors else made
+    return VectorSearch(passages, encoder, usual._questions_by, parse_index_kind(profile.part("index") or "exact"))
 
 
 def _by_meaning(profile, passages, model):
     "Dense retrieval, in memory or on disk."
-    if profile.search_scope != "own" and (profile.index or profile.embeddings):
+    if profile.search_scope != "own" and profile.index:
         return vector_search_for(profile, passages, model)
     if len(passages) >= LARGE:
         raise UsageError(
@@ -99,10 +96,11 @@ def describe_retrieval(
     if name == "prebuilt":
         return profile.retriever, *filter(None, [prebuilt_id(detail)])
     own = profile.search_scope == "own" or name not in ("dense", "hybrid", "weighted", "bridged")
-    if own or not (profile.index or profile.embeddings):
+    if own or not profile.index:
         return (profile.retriever,)
-    published = [PrecomputedVectors(profile.embeddings).identity] if profile.embeddings else []
-    return profile.retriever, parse_index_kind(profile.index or "exact").text, *published
+    vectors = profile.part("index", "vectors")
+    published = [PrecomputedVectors(vectors).identity] if vectors else []
+    return profile.retriever, parse_index_kind(profile.part("index") or "exact").text, *published
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #89793b78
 SMALL = 10_000  # up to this number of passages, BM25 runs in memory

@@ -512,4 +512,4 @@ def parser_for(
     profile,  # its `parser` is such a name
 ) -> StanzaParser:
     "The parser named by a profile."
-    return StanzaParser(**parser_location(profile.parser))
+    return StanzaParser(**parser_location(profile.part("parser")))
