@@ -479,7 +479,7 @@ class Profile:
     )
     # "own": a question's own paragraphs; "corpus": one index; "documents": one over chunks of documents
     search_scope: str = "corpus"
-    # "bundled", a folder, one from `treekit train parser`, a Stanza package; for passages also "spacy:MODEL", and "entities=flair/MODEL"
+    # "bundled", a folder of models (nbs/train/parser.ipynb makes one), a Stanza package; for passages also "spacy:MODEL", and "entities=flair/MODEL"
     parser: str = "bundled"
     # "printed": as the papers print them; or a TOML file with other wordings; empty: the kit's paraphrases
     prompts: str = ""

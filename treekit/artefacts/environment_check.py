@@ -462,9 +462,8 @@ def _index(name):
 def _parses_with(name):
     "Message if a parser or tagger is missing; empty otherwise."
     import importlib.util
-    from treekit.utils.model_files import trained_folder
 
-    if Path(trained_folder(name)).is_dir():
+    if Path(name).is_dir():
         return ""  # checked when the parser is loaded
     kind, _, model = name.partition(":")
     if name.startswith("flair/"):

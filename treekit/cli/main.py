@@ -57,7 +57,6 @@ SECTIONS = {  # section of the help -> command -> summary, at most 45 characters
         export="Write runs as open data",
     ),
     "Data": dict(corpus="Passages, documents, parses, search indexes"),
-    "Train": dict(train="Train a model for a role of a paper"),
     "Teach": dict(course="Release, collect and grade assignments"),
 }
 
@@ -568,7 +567,6 @@ from .explore import explore_command
 from .trust import trust_command
 from .export import export_runs_command
 from .report import report_command, verify_command
-from .train import train_command
 
 own = (
     explore_command,
@@ -578,7 +576,6 @@ own = (
     course_command,
     init_command,
     corpus_command,
-    train_command,
     trust_command,
 )
 for command in own:

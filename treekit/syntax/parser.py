@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Protocol
 from ..config import UsageError, choose, kit_path, nearest, replay, variable, work_dir
 from ..utils.sqlite_cache import cache_database, shipped_rows
-from ..utils.model_files import trained_folder
 from ..utils.notices import notify_of_long_work
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #6a395358
@@ -441,8 +440,7 @@ class StanzaParser:
             return f"Stanza {self.package}"
         if self.folder == kit_path("data", "parser"):
             return "the kit's own Stanza models"
-        trained = self.folder.parent.name if (self.folder.parent / "ready.json").is_file() else ""
-        return f"Stanza models, trained as {trained!r}" if trained else f"Stanza models in {self.folder.name!r}"
+        return f"Stanza models in {self.folder.name!r}"
 
     @property
     def fingerprint(self) -> str:
@@ -497,12 +495,12 @@ class StanzaParser:
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #d250fa39
 def parser_location(
-    name: str,  # "bundled", a folder of models, a parser trained by `treekit train parser`, or a Stanza package
+    name: str,  # "bundled", a folder of models, or a Stanza package
 ) -> dict:  # `folder` or `package` of a `StanzaParser`; empty for the bundled one
     "Location of a parser. A misspelled name raises a `UsageError`; other names may be Stanza's."
     known = ("bundled", *PACKAGES)
-    if name not in known and Path(folder := trained_folder(name)).is_dir():
-        return dict(folder=Path(folder))
+    if name not in known and Path(name).is_dir():
+        return dict(folder=Path(name))
     if name not in known and nearest(name, known):
         choose("parser", name, known)
     return {} if name == "bundled" else dict(package=name)
