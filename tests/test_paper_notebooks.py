@@ -3,8 +3,11 @@
 import json, re
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from commands import run_notebook
+from test_front_door import printed
 from treekit.papers.plugin import papers
 
 ROOT = Path(__file__).parent.parent
@@ -100,3 +103,21 @@ def test_a_method_begins_with_a_worked_example(paper):
     cells = cells_of(paper, "method")
     assert next(iter(sections(cells)), "none") == "A worked example"
     assert REMARKS.findall(DETAILS.sub("", markdown(cells))) == []  # differences between paper and code are collapsed
+
+
+SHOWN = [p for folder in ("17_papers/[1-6]*", "12_baselines") for p in sorted((ROOT / "nbs").glob(f"{folder}/*.ipynb"))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", [p for p in SHOWN if '"outputs": [\n' in p.read_text()], ids=lambda p: p.stem)
+def test_a_page_shows_what_its_notebook_prints(notebook):
+    "The documentation has the committed outputs: none of them is stale. Pictures and progress lines aren't compared."
+    nb = nbformat.read(notebook, 4)
+    before = [shown(c) for c in nb.cells]
+    run_notebook(nb, notebook.parent)
+    for cell, said in zip(nb.cells, before):
+        assert shown(cell) == said or not said, cell.source
+
+
+def shown(cell):
+    return "".join(text for text in printed(cell) if text and not re.match(r"<Figure|[^\n]*it/s\]", text))

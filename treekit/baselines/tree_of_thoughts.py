@@ -29,7 +29,7 @@ def read_value(text: str) -> tuple[float, list[str]]:
     "Parse a score from 1 to 10, with notes on deviations from the format."
     found = _SCORE.findall(text)
     value, where = (float(found[-1]), "") if found else said_score(text)
-    how = f"the score stands {where}" if value is not None else "it gives no score, which counts as 1"
+    how = f"the score is {where}" if value is not None else "it gives no score, which counts as 1"
     odd = [] if found else [f"no 'SCORE:' in the reply; {how}"]
     if value is None:
         return 1.0, odd

@@ -196,7 +196,7 @@ def gold(question: Question) -> list[str]:
 # %% ../../../nbs/17_papers/4_searchr/05_training_data.ipynb #e63fec50
 def _turned(phrase):
     "Questions for a phrase with a relative clause: *the person who led {x}* gives *Who led {x}?*"
-    m = re.match(r"the ([a-z ]+?) (?:that|which|who) (.+)$", phrase)
+    m = re.match(r"the ([a-z ]+?)(?<! in) (?:that|which|who) (.+)$", phrase)  # not: the city in which {x} died
     return [f"Who {m[2]}?", f"Which {m[1]} {m[2]}?"] if m else []
 
 
