@@ -1,7 +1,7 @@
 """The committed pages of results agree: counts, intervals, words of judgement, models, titles of pictures. Each check is a function of the
 pages that returns what is wrong, and finds a page that was changed."""
 
-import csv, io, re
+import csv, io, json, re
 from collections import Counter
 from pathlib import Path
 
@@ -154,3 +154,21 @@ def test_a_notebook_shows_its_committed_picture():
         f"{p.parent.name}/{p.name}" for p in OFFLINE.glob("*/*.png") if p.stem != "errors"
     ]  # a notebook of all papers
     assert [path for path in drawn if f"(../../../figures/offline/{path})" not in shown] == []
+
+
+def test_a_notebook_shows_its_committed_table():
+    "Each row of an artefact's page is in the output of its notebook. After a run python tests/notebook_outputs.py copies the outputs."
+    from notebook_outputs import NOTEBOOKS, code_cells, shown
+
+    stale, compared, otherwise = (
+        [],
+        0,
+        ("claims", "prompts", "retrieval", "textclaims"),
+    )  # which show parts of their page
+    for path in (p for p in NOTEBOOKS if p.stem not in otherwise):
+        cells = code_cells(json.loads(path.read_text(encoding="utf-8"))).values()
+        page, text = OFFLINE / path.parent.name / f"{path.stem}.md", "".join(map(shown, cells))
+        rows = [r for r in page.read_text(encoding="utf-8").splitlines() if r.startswith("| ")] if page.exists() else []
+        compared += bool(text and rows)
+        stale += [f"{path.parent.name}/{path.stem}: {row}" for row in rows if text and row not in text]
+    assert stale == [] and compared >= 50

@@ -16,7 +16,6 @@ from functools import partial
 from ...config import Profile, UsageError, kit_path
 from ...figures.artefact import Artefact
 from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
-from ...figures.style import LINES, PALETTE
 from .evaluation import COLUMNS, asked_questions, read_as, scored_cells, setting
 from .method import METHODS
 from .readers import Reader
@@ -607,7 +606,7 @@ def router_scores(*given, reading: str = "paper") -> Artefact:
     return t
 
 
-def router_curve(artefact: str, given: tuple, column: str, title: str, label: str, look: dict, mean: bool = False):
+def router_curve(artefact: str, given: tuple, column: str, title: str, label: str, look: dict, mean: dict = {}):
     "Figures 6 and 7: a column of the log of the router's training."
     import pandas as pd
 
@@ -619,8 +618,7 @@ def router_curve(artefact: str, given: tuple, column: str, title: str, label: st
     series = [Series(label, [*table.step], [*table.loss], look=look)]
     if mean:
         table["mean"] = table.loss.rolling(5, min_periods=1).mean().round(3)
-        smooth = dict(color=PALETTE[1], linestyle=LINES[0], marker="")
-        series.append(Series("mean of five", [*table.step], [*table["mean"]], look=smooth))
+        series.append(Series("mean of five", [*table.step], [*table["mean"]], look=mean))
     t.save(
         table, title=title, note="SmolLM2's router, LoRA, one epoch of 146 views, seed 0; mean loss of a reply's token."
     )

@@ -5,23 +5,33 @@
 # %% auto #0
 __all__ = ['SETS', 'STAGE_OF_ROW', 'LAST', 'RUNS', 'NOTE8', 'setting', 'navigator', 'who_navigates', 'what_ran', 'runs_of',
            'Rerun', 'Runs', 'with_spread', 'run_rows', 'printed', 'scored_cells', 'against', 'answered', 'rows_of',
-           'mark_best', 'supporting_read', 'index_costs', 'steps_asked', 'main_run']
+           'mark_best', 'supporting_read', 'index_costs', 'steps_asked', 'time_table', 'draw_curve', 'sizes_table',
+           'stages_table', 'main_run']
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #4fdcc31f
+import json
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from statistics import fmean, stdev
 
 from ...experiments import tables as experiments
-from ...config import Profile, UsageError, load_profile
+from ...config import Profile, UsageError, kit_path, load_profile, work_dir
 from ...experiments.run import run
 from ...baselines import chainrag, hipporag, search_r1
 from ...baselines.graphrag import GraphRAG
 from ...experiments.costs import billed_as, cost_table
 from .method import METHODS, TABLE3, TABLE7, SearchR
-from ...scoring.statistics import bootstrap
+from ...scoring.statistics import bootstrap, paired_test
 from ...figures.artefact import Artefact
+from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
+from ...figures.tables import span_of
+from ...core.fingerprints import fingerprint, method_fingerprint
+from ...experiments.resources import load
+from ...synthetic.generate import SyntheticWiki
+from ...utils.atomic_write import write_whole
 from ...core.method import Intervened, Intervention, requirements_of
-from ...experiments.results import Results, joined
+from ...experiments.results import Results, joined, replied
 from ...experiments.resources import chat_for
 from ...scoring.short import NotApplicable
 
@@ -311,6 +321,7 @@ def rows_of(table: str, gleanings: int = 1) -> dict:  # printed name -> method
             "all steps, fused, masked": SearchR(steps="all", fusion="reciprocal", masked=0),
         },
         table8=graphs | {name: known[name] for name in ("NativeRAG", "HippoRAG")} | {"Ours": TABLE3["Ours"]},
+        figure3={f"SEARCH-R, top-k={k}": SearchR(informative=k) for k in (5, 10, 15, 20, 25, 30)},
         table9={name: known[name] for name in ("ChainRAG",)} | {"Ours": TABLE3["Ours"]},
     )[table]
 
@@ -389,6 +400,147 @@ def steps_asked(t: Artefact):  # pandas.DataFrame
     )
     asked["as_gold"] = [n == len(r.question.decomposition) for n, r in zip(asked.steps, rows)]
     return asked.groupby("method", sort=False).mean().round(2)
+
+# %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #bfef63c3
+def time_table(*given, dataset: str = "musique", latency: float = 5.4) -> Artefact:  # part: seconds, of this run
+    "Table 10: calls, sequential calls, and texts that are parsed and embedded again."
+    t, latency = Artefact("searchr/table10", given, setting, search_scope="own"), float(latency)
+    names = ("NativeRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)")
+    methods = {name: chainrag.METHODS[name] for name in names} | {"Ours": TABLE3["Ours"]}
+    results = run_rows(methods, experiments.sample_questions(t.P, (dataset,)), t.P)
+    t.runs, rows = [results], experiments.spent(results)
+    modelled = f"modelled seconds, {latency:g} a call"
+    rows += [r | dict(metric=modelled, value=latency * r["value"]) for r in rows if r["metric"] == "sequential calls"]
+
+    def line(method, metric, n, value, failures=0):
+        return dict(method=method, metric=metric, n=n, failures=failures, value=value, low=None, high=None)
+
+    for what, metric in (("embedded", "sentences embedded"), ("parsed", "passages parsed")):
+        for (m, _), own in results.cells().items():
+            made = [0 if r.error else r.trace.roots[0].data.get("graph", {}).get(what, 0) for r in own]
+            rows.append(line(m, metric, len(own), sum(made) / len(own), sum(bool(r.error) for r in own)))
+    rows += [line(c["method"], "tokens read", c["n"], c["tokens_in"]) for c in results.cost()]
+    printed_times = [
+        r | dict(metric="Time (s)", unit="seconds", value=r["value"] * (60 if r["unit"] == "minutes" else 1))
+        for r in t.printed()
+    ]
+    note = (
+        'Per question. Time: as printed, and 60 where that is "> 1 min"; it isn\'t measured for this table, '
+        f"since it would be another number at each run. Modelled seconds: sequential calls times {latency:g} "
+        "s, the printed time of NativeRAG's one call unless `latency` is set. Embedding and parsing are repeated for each question. "
+        f"Questions: {dataset}, {results.corpora[dataset]}."
+    )
+    why = "seconds are another machine's and another provider's"
+    rows = [r | dict(dataset="") for r in rows]  # the paper names none
+    t.save(t.compared(rows, printed_times, obstacle=why), note=note, digits=1)
+    used = {cell: round(u.seconds, 1) for cell, u in results.indexing.items()}
+    t.show([r | dict(index=used.get((r["method"], r["dataset"]), 0.0)) for r in results.seconds()], "seconds", 2)
+    return t
+
+
+def draw_curve(t: Artefact) -> None:
+    "Draw Figure 3: F1 and EM by the number of informative passages."
+    table, panels = t.tables[""][0], {}
+    table = table.assign(k=[int(name.partition(" [")[0].rpartition("=")[2]) for name in table.method]).sort_values("k")
+    for metric in ("F1", "EM"):
+        own = table[table.metric == metric]
+        ran, told = own[own.reproduced.notna()], own[own.published.notna()]
+        points = ([*ran[key]] for key in ("k", "reproduced", "low", "high"))
+        look = reproduced_look("SEARCH-R*", t.P.model)
+        panels[metric] = [Series(f"SEARCH-R, measured ({replied(t.P.model)})", *points, look=look)]
+        for r in told[:1].itertuples():
+            look = printed_look(r.group)
+            panels[metric].append(Series(f"SEARCH-R, printed ({r.group})", [r.k], [r.published], look=look))
+    how = dict(xlabel="k, passages by informativeness", ylabel="%", ylim=(0, 80), xticks=sorted({*table.k}))
+    t.draw(partial(line_panels, panels, **how))
+
+# %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #6e6e8a90
+def _size(P, dataset, split):
+    "Number of questions of a split. Counting those of the synthetic wiki takes half a minute: the number is stored with its code's hash."
+    if not P.synthetic:
+        return len(load(dataset, P.data, split, seed=P.seed))
+    behind = method_fingerprint(SyntheticWiki()), kit_path("data", "world", "en.toml").read_text(encoding="utf-8")
+    path = work_dir("sizes") / f"{fingerprint(behind, P.data, P.seed, dataset, split)}.json"
+    if not path.exists():
+        write_whole(path, json.dumps(len(load(dataset, P.data, split, seed=P.seed))))
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def sizes_table(*given) -> Artefact:  # part: sample, the questions of the other tables
+    "Table 1: sizes of the data sets' splits."
+    t, rows = Artefact("searchr/table1", given, setting), []
+    for d in SETS:
+        for name, split in dict(Train="train", Val="dev", **({} if t.P.synthetic else dict(Test="test"))).items():
+            try:
+                size = _size(t.P, d, split)
+            except UsageError as e:
+                print(e)
+                continue
+            cell = dict(method=experiments.PRINTED[d], dataset=d, metric=name)
+            rows.append(cell | dict(n=size, failures=0, value=size, low=None, high=None))
+    why = "" if t.P.data == "hub" else "other questions than the public data sets'"
+    table = t.compared(rows, differs=[], obstacle=why, folder=None)  # counts have no run whose facts could differ
+    made = "Questions of the synthetic wiki, about things that do not exist. " if t.P.synthetic else ""
+    per_split = f" Questions per split: {span_of([r['n'] for r in rows])}." if rows else ""
+    table.attrs["ran"] = f"{made}Counted, not asked: no model was called.{per_split}"
+    t.save(table, note="Questions per split. Printed: the public data sets.", digits=0)
+
+    def counts(questions, field):
+        found = Counter(getattr(q, field) for q in questions)
+        return ", ".join(f"{k or 'not stated'}: {c}" for k, c in sorted(found.items()))
+
+    asked = experiments.sample_questions(t.P, SETS).items()
+    there = [
+        dict(dataset=experiments.PRINTED[d], questions=len(qs), hops=counts(qs, "hops"), kinds=counts(qs, "type"))
+        for d, qs in asked
+    ]
+    t.label = "SEARCH-R"
+    t.save(there, "sample", "the questions of the other tables", f"Seed {t.P.seed}.")
+    return t
+
+
+def stages_table(*given) -> Artefact:  # part: tests
+    "Table 4: more fine-tuning in the place of PPO, from recorded replies."
+    import pandas as pd
+
+    stages = {
+        "after GRPO": "Ours",
+        "after SFT": "w/o PPO",
+        "methods adapter": "untrained",
+        "SmolLM2, prompted": "base model",
+    }
+    t, said = Artefact("searchr/table4", given), pd.read_csv(kit_path("data", "measured", "navigator.csv"))
+    said = said.dropna(subset="answer F1")
+    said = said[said.dataset == "musique"].set_index("id")
+
+    def values(stage, metric):
+        return said[said.stage == stage][f"answer {metric}"].astype(float)
+
+    rows, tests = [], []
+    for stage, name in stages.items():
+        for metric in ("F1", "EM"):
+            value, low, high = bootstrap(own := [*values(stage, metric)])
+            cell = dict(method=name, dataset="musique", metric=metric)
+            rows.append(cell | dict(n=len(own), failures=0, value=value, low=low, high=high))
+            test = paired_test(*([*values(s, metric).sort_index()] for s in (stage, "after GRPO")))
+            points = {k: 100 * getattr(test, k) for k in ("difference", "low", "high")}
+            tests.append(cell | dict(dataset="MuSiQue", n=test.n) | points | dict(p=test.p))
+    differs = [
+        "SmolLM2-135M-Instruct",
+        "GRPO in the place of PPO",
+        "160 questions of the fine-tuning, 12 of the policy",
+    ]
+    where = dict(group="SmolLM2-135M", corpus="each question's own paragraphs", folder=None)
+    table = t.compared(rows, differs=differs, **where)
+    table.attrs["ran"] = (
+        f"Model: SmolLM2-135M-Instruct, with adapters. Real questions of MuSiQue. n per cell: {rows[0]['n']}."
+    )
+    note = "Percent. Recorded replies; one seed. In brackets what ran."
+    shown = t.save(table, note=note, digits=2, ran={name: stage for stage, name in stages.items()})
+    t.dots(shown, ran="SmolLM2, adapters, real questions")
+    note = "In points; p: sign flips. Recorded replies of SmolLM2."
+    t.save(tests[2:], "tests", "the policy against the others", note)
+    return t
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #41f0fc09
 def main_run(

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['PATH_COLUMNS', 'TRAINING', 'CASE', 'path_steps', 'why_informative', 'passages_read', 'draw_navigated',
-           'weighed_entities', 'draw_parse', 'best_case', 'save_case']
+           'weighed_entities', 'draw_parse', 'best_case', 'save_case', 'sentence_tree']
 
 # %% ../../../nbs/17_papers/4_searchr/08_figures.ipynb #42df4e03
 from collections.abc import Callable
+from functools import partial
 
 from ...config import UsageError
 from ...experiments.results import Row
@@ -30,11 +31,11 @@ from treekit.figures.drawing import (
     draw_sections,
 )
 from ...figures.drawing import entry, heading, place_in_slots, put_text
-from ...figures.plots import PAGE
+from ...figures.plots import PAGE, ran_line
 from ...figures.style import FILLS
-from ...retrieval.informativeness import importance
-from ...syntax.entities import AnnotatedText, SentenceTree
-from ...syntax.parser import Entity
+from ...retrieval.informativeness import importance, ranked
+from ...syntax.entities import AnnotatedText, SentenceTree, annotator_for
+from ...syntax.parser import Entity, parser_for
 
 # %% ../../../nbs/17_papers/4_searchr/08_figures.ipynb #01a6c8cd
 def path_steps(trace: Trace) -> list[Node]:
@@ -309,3 +310,28 @@ def save_case(t: Artefact, row: Row) -> None:
         f"{row.usage.calls} calls, {row.usage.critical_path} of them one after the other."
     )
     t.save([dict(step=s, printed=CASE.get(s, ""), run=ours.get(s, "")) for s in ours | CASE], note=note)
+
+# %% ../../../nbs/17_papers/4_searchr/08_figures.ipynb #934c608c
+def sentence_tree(*given, sentence: str) -> Artefact:
+    "Figure 2: dependency tree of a sentence with its entities, and their weights."
+    t = Artefact("searchr/figure2", given, setting)
+    [annotated] = annotator_for(t.P.part("parser"), t.P.part("parser", "entities"))([sentence])
+    if not annotated.sentences:
+        raise UsageError('there is no sentence to draw: give one with --set sentence="…"')
+    number = max(range(len(annotated.sentences)), key=lambda i: len(annotated.sentences[i].heads))
+    drawn, relations = annotated.sentences[number], ()
+    if not t.P.parser.startswith("spacy"):
+        relations = tuple(w.deprel for w in parser_for(t.P).parse([sentence])[0].sentences[number].tokens)
+    draw = partial(draw_parse, sentence, drawn, annotated.entities, relations)
+    t.draw(draw, ran=ran_line("no model", "", (), "one sentence"))
+    rows = weighed_entities(drawn, annotated.entities)
+    order = ranked({(r["entity"], r["words"]): r["importance"] for r in rows})
+    table = [
+        dict(entity=r["entity"], type=r["type"])
+        | dict(words=" ".join(sentence[drawn.starts[w] : drawn.ends[w]] for w in r["words"]))
+        | dict(children=", ".join(map(str, r["children"])), importance=r["importance"])
+        | dict(rank=order[r["entity"], r["words"]])
+        for r in rows
+    ]
+    t.save(table, title="the entities of the sentence", note=f"{sentence} Importance: Eq. 8; rank: Eq. 9.")
+    return t
