@@ -74,7 +74,7 @@ def test_each_method_is_replayed_from_the_store(name):
 @pytest.mark.parametrize("role", ["navigator", "router"])
 def test_a_profile_s_own_navigator_and_router_are_used_again(role):
     name = "searchr" if role == "navigator" else "rdr2"
-    opened = saved(name, Store(), settings={role: "offline"})
+    opened = saved(name, Store(), settings=dict(roles=f"{role}=offline"))
     again = fork(opened, 0)
     assert same_bytes(opened, 0, again) and again.asked == 0
     assert opened.kept.models[role] and again.run.kept.models[role] == opened.kept.models[role]

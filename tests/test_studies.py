@@ -1,7 +1,5 @@
 "Studies: the new calls known before, a part replaced in every answer, and a study that is found again."
 
-import json
-
 import pytest
 
 import treekit
@@ -100,18 +98,16 @@ def test_failed_answers_are_told(ran):
 
 
 def test_a_study_is_found_again(questions, tmp_path):
-    "By its name; by the notebook that makes it again; as one page with its trees. A field that changes nothing is named."
+    "By its name; by the lines that make it again; as one page with its trees. A field that changes nothing is named."
     study = ablate("treerare", questions, top_k=[2, 3], picked_ambiguous=[4, 5])
     again = Study.open(study.name[:8])
     assert again.table().equals(study.table()) and again.tests().equals(study.tests()) and repr(again) == repr(study)
     assert study.without_effect == ["picked_ambiguous"] and "picked_ambiguous changes nothing here" in repr(study)
-    cells = json.loads(study.to_notebook(tmp_path / "s.ipynb").read_text())["cells"]
-    code, names = "".join(cells[0]["source"]), {}
+    code, names = study.code, {}
     exec(code, names)
     assert code.count("\n") == 4 and names["study"].tests().equals(study.tests())
     page = study.to_html(tmp_path / "s.html").read_text()
     assert "<svg" in page and "treekit explorer" in page and "gained" in page
-    with pytest.raises(UsageError, match="have no name"):
-        ablate(treekit.TreeRare(), questions, top_k=[2, 3]).to_notebook(tmp_path / "t.ipynb")
+    assert ablate(treekit.TreeRare(), questions, top_k=[2, 3]).code == ""  # objects have no name
     with pytest.raises(UsageError, match="no study is named 'nothing'"):
         Study.open("nothing")

@@ -203,20 +203,6 @@ class Study:
         write_whole(Path(path), csv_text([rows[0], *(row.values() for row in rows)]))
         return Path(path)
 
-    def to_notebook(
-        self,
-        path: Path | str,
-    ) -> Path:
-        "Write a notebook that makes the study again."
-        from nbformat import v4, writes
-
-        if not self.code:
-            raise UsageError(
-                "the study was made of objects that have no name: only what `load` and a text give can be written down"
-            )
-        write_whole(Path(path), writes(v4.new_notebook(cells=[v4.new_code_cell(self.code)])))
-        return Path(path)
-
     def to_html(
         self,
         path: Path | str,
