@@ -57,6 +57,7 @@ def write_archive(
 LONGEST_TAPE = 1 << 30  # bytes that an archive may unpack to
 TAPE_MEMBERS = {  # pattern of a member's name -> largest size in bytes; an archive with any other member is refused
     r"about\.json": 16 << 20,
+    r"noted\.txt": 1 << 20,  # of `Replay.noted`
     re.escape(STORE_FILE): LONGEST_TAPE,
     r"parses\.jsonl": LONGEST_TAPE,
     r"vectors\.jsonl": LONGEST_TAPE,
