@@ -124,8 +124,8 @@ class Artefact:
     @property
     def failures(self) -> list[str]:
         "Questions that failed, at most twenty, and why."
-        rows = [row for r in self.runs for row in r.failures][:20]
-        return [f"{row.method}, {row.dataset}, {row.question.id}: {row.error}" for row in rows]
+        rows = [(r.model, r.profile.retriever, row) for r in self.runs for row in r.failures][:20]
+        return [f"{row.method} ({m}, {i}), {row.dataset}, {row.question.id}: {row.error}" for m, i, row in rows]
 
     def same_rows(self, *of, change: Callable = lambda results: results, **how):
         "Rows with equal numbers, compared question by question, as Markdown."

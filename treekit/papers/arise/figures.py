@@ -5,24 +5,40 @@
 # %% auto #0
 __all__ = ['DRAWN_WHOLE', 'NOTE5', 'states_below', 'show_search', 'draw_search', 'steps_to_answer', 'draw_line_and_tree',
            'growing_round', 'draw_pipeline', 'is_right', 'run_case', 'pipeline_rank', 'draw_both', 'save_case', 'space',
-           'space_rows', 'draw_space']
+           'space_rows', 'draw_space', 'against_thinkers', 'by_rounds', 'still_changing']
 
 # %% ../../../nbs/17_papers/3_arise/07_figures.ipynb #4c3a3072
+import re
 from functools import partial
+
+from ...baselines import revising
 
 from ...config import UsageError
 from ...experiments.resources import load
-from ...experiments.results import Row, replied
-from ...experiments.tables import by_words
+from ...experiments.results import Row, Scored, mean_of_means, replied
+from ...experiments.tables import PRINTED, by_words
 from ...figures.artefact import Artefact
+from ...figures.costplots import grouped_bars
 from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
-from .evaluation import as_asked, by_sentence, covered_em, pools, setting, splits_sentences
+from treekit.papers.arise.evaluation import (
+    SETS,
+    as_asked,
+    by_sentence,
+    covered_em,
+    fact_f1,
+    models_at,
+    pools,
+    scored_cells,
+    setting,
+    splits_sentences,
+)
 from .method import METHODS
 from .mcts import numbers_after, path_after, search_nodes
 from ...utils.sanitize import printable
 from ...core.method import Node, Trace
 from ...figures.drawing import GAP, Block, BoxRow, arrow, canvas, draw_sections, entry, heading
-from ...figures.plots import PAGE
+from ...figures.plots import PAGE, ran_line
+from ...figures.verdicts import compare
 
 # %% ../../../nbs/17_papers/3_arise/07_figures.ipynb #2e94d70e
 def states_below(trace, node, after=None):
@@ -401,3 +417,120 @@ def draw_space(t: Artefact, pairs: list[str]) -> None:
     ylabel = ["%"] * (len(panels) - 1) + ["calls per question"]
     how = dict(xlabel="depth,width", ylabel=ylabel, xticks=x, ylim=(0, 100), xnames=pairs)
     t.draw(partial(line_panels, panels, **how))
+
+
+def against_thinkers(
+    *given,  # parameters of its notebook
+    thinkers: str,  # reasoning models, as for `models_at`
+    reading: str,  # these four as for `as_asked` and `splits_sentences`
+    unit: str,
+    scorer: str,
+    iterations: int | str | None,
+) -> Artefact:
+    "Figure 3: ARISE beside reasoning models with one search, and its relative gain over their mean."
+    t, vanilla = Artefact("arise/figure3", given, setting), revising.methods()["Vanilla"]
+    sets, metrics = (*SETS, "AVG"), ("EM (covered)", "F1 (facts)")
+    questions = pools(t.P, sentences=splits_sentences(t.P, unit, reading))
+    ours, how = as_asked(METHODS | {"Vanilla": vanilla}, t.P, reading, iterations, scorer)
+    base, models = t.run(ours, questions), {p.model: p for p in models_at(t.P, thinkers)} if thinkers else {}
+    rows = scored_cells(base, answer=False, methods=ours)
+    for name, P in models.items():
+        rows += scored_cells(t.run({f"{name} + RAG": vanilla}, questions, P), answer=False)
+    cell, gains = {(r["method"], r["dataset"], r["metric"]): r for r in rows}, []
+    for metric in metrics if models and ("ARISE (ours)", "AVG", metrics[0]) in cell else ():
+        mean = sum(cell[f"{name} + RAG", "AVG", metric]["value"] for name in models) / len(models)
+        own = dict(cell["ARISE (ours)", "AVG", metric])
+        own |= dict(value=own["value"] / mean - 1 if mean else None, low=None, high=None, failures=0)
+        name = "ARISE vs DeepSeek-R1 distilled + RAG, relative gain"
+        gains.append(own | dict(method=name, reason=f"over {', '.join(models)}"))
+    obstacle = "the printed average is over four base models"
+    lacking = " No reasoning model was named (thinkers=...), so the printed gains have nothing beside them."
+    t.save(
+        compare(t.printed(), gains + rows, base, obstacle=obstacle, folder=t.folder),
+        note=how + lacking * (not models),
+        digits=2,
+    )
+    names = {d: PRINTED.get(d, d) if d != "AVG" else "mean of\nthe three" for d in sets}
+
+    def bars(name, metric):
+        found = {names[d]: r for d in sets if (r := cell.get((name, d, metric))) and r["value"] is not None}
+        return {d: {k: 100 * r[k] for k in ("value", "low", "high")} for d, r in found.items()}
+
+    shown = [*([f"{name} + RAG" for name in models] or ["Vanilla"]), "ARISE (ours)"]
+    panels = {f"{metric}, %": {name: bars(name, metric) for name in shown} for metric in metrics}
+    alone = f"{t.label}: ARISE and one search with the same model; no reasoning model was run"
+    ran = ran_line(", ".join([replied(t.P.model), *models]), t.P.data, map(len, questions.values()))
+    t.draw(
+        partial(
+            grouped_bars,
+            panels,
+            labels={"Vanilla": f"{replied(t.P.model)}, one search (Vanilla)"},
+            apart=(names["AVG"],),
+        ),
+        title=None if models else alone,
+        ran=ran,
+    )
+    return t
+
+
+def by_rounds(
+    *given,  # parameters of its notebook
+    rounds: list[int],  # numbers of iterations
+    reading: str,  # these three as for `as_asked` and `splits_sentences`
+    unit: str,
+    scorer: str,
+) -> Artefact:
+    "Figure 6: quality after every number of iterations of one search."
+    t, each, key = Artefact("arise/figure6", given, setting), {}, "mean of EM and F1"
+    methods, how = as_asked(METHODS, t.P, reading, max(rounds), scorer, checkpoints=tuple(rounds))
+    results = t.run(methods, pools(t.P, sentences=splits_sentences(t.P, unit, reading)))
+    for i in rounds:
+        for r in results.rows:
+            answer, facts = _after(r, i)
+            values = covered_em(answer, r.golds), 0.0 if r.error else fact_f1("\n".join(facts), r.question)
+            for metric, value in {key: sum(values) / 2, "EM (covered)": values[0], "F1 (facts)": values[1]}.items():
+                each.setdefault(metric, {}).setdefault(i, {}).setdefault(r.dataset, {})[r.question.id] = value
+    common, rows = dict(n=len(results.rows), failures=len(results.failures)), {}
+    for metric, points in each.items():
+        for i, sets in points.items():
+            numbers = dict(zip(("value", "low", "high"), mean_of_means([[*own.values()] for own in sets.values()])))
+            cell = dict(method=f"iterations {i}", dataset="AVG", metric=metric)
+            rows[metric, i] = Scored(cell | common | numbers, sets).times(100)
+    gains = [
+        dict(method=f"iterations {a} to {b}", dataset="", metric="relative gain of mean(EM,F1)", low=None, high=None)
+        | common
+        | dict(value=rows[key, b]["value"] / rows[key, a]["value"] - 1)
+        for a, b in ((1, 30), (30, 60))
+        if {a, b} <= {*rounds}
+    ]
+    obstacle = "the paper names neither model nor data set of this figure"
+    t.save(t.compared(gains + [*rows.values()], obstacle=obstacle), note=how, digits=2)
+    look, panels = reproduced_look("ARISE (ours)", t.P.model), {}
+    for metric in each:
+        points = ([rows[metric, i][k] for i in rounds] for k in ("value", "low", "high"))
+        panels[metric] = [Series("ARISE", rounds, *points, look=look)]
+    ticks = [i for i in rounds if i in (1, 5, 30, 200)]
+    how = dict(xlabel="iterations", ylabel="%, mean of the data sets", xscale="log", xticks=ticks)
+    t.draw(partial(line_panels, panels, **how))
+    return t
+
+
+def _after(row, i):
+    "Answer and facts of the best path after `i` iterations."
+    then = {} if row.error else row.trace.answer.data["after"][str(i)]
+    return then.get("answer", ""), then.get("facts", ())
+
+
+def still_changing(t: Artefact, rounds: list[int]):  # pandas.DataFrame
+    "After each number of iterations, the searches without anything new to expand, and the questions whose best path changed."
+    import pandas as pd
+
+    rows, made = [r for r in t.runs[0].rows if not r.error], []
+    ends = [
+        next((int(m[1]) for note in r.trace.notes if (m := re.search(r"after round (\d+)", note))), None) for r in rows
+    ]
+    for before, i in zip((None, *rounds), rounds):
+        done = sum(e is not None and e <= i for e in ends)
+        other = sum(_after(r, before) != _after(r, i) for r in rows) if before else None
+        made.append(dict(iterations=i, nothing_new=f"{done} of {len(rows)}", other_best_path=other))
+    return pd.DataFrame(made)
