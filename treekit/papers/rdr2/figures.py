@@ -6,17 +6,19 @@
 __all__ = ['OWN_CASE', 'candidate_questions', 'choose_case', 'documents_of', 'router_views', 'router_reply', 'routing_lines',
            'document_to_show', 'tree_behind', 'shown_nodes', 'show_path', 'draw_path', 'draw_routing', 'draw_framework',
            'beside', 'find_case', 'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'expansions',
-           'routing_sizes', 'router_scores', 'router_curve']
+           'routing_sizes', 'router_scores', 'router_curve', 'over_retrievers']
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4f3115e2
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 from ...config import Profile, UsageError, kit_path
 from ...figures.artefact import Artefact
 from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
-from .evaluation import COLUMNS, asked_questions, read_as, scored_cells, setting
+from .evaluation import COLUMNS, asked_questions, left_out, read_as, scored_cells, setting
+from . import baselines
 from .method import METHODS
 from .readers import Reader
 from .training_data import measured_routers, routing_samples, scores, sizes
@@ -26,7 +28,7 @@ from ...utils.sanitize import printable
 from ...core.method import Node, Trace
 from ...core.types import Question
 from ...corpora.documents import DocumentTree, add_introduction
-from ...experiments.tables import by_words, sample_questions
+from ...experiments.tables import PRINTED, by_words, sample_questions
 from ...experiments.results import Results, Row, replied
 from ...experiments import resources
 from ...scoring.metrics import METRICS
@@ -42,8 +44,9 @@ from treekit.figures.drawing import (
     put_text,
     text_width,
 )
-from ...figures.plots import COLUMN, PAGE
-from ...figures.cells import CellScores
+from ...figures.plots import COLUMN, PAGE, ran_line
+from ...figures.style import shown_name
+from ...figures.cells import CellScores, scores_of_rows
 from ...figures.verdicts import compare, published
 from ...experiments.resources import load
 
@@ -624,4 +627,67 @@ def router_curve(artefact: str, given: tuple, column: str, title: str, label: st
     )
     how = dict(xlabel="steps of four views", ylabel="loss (nats a token)", ylim=(0, None), height=2.1)
     t.draw(partial(line_panels, {"": series}, **how), ran="smollm2-router, real questions", width=COLUMN)
+    return t
+
+
+_RETRIEVERS = {  # setting -> name
+    "dense:dpr": "DPR",
+    "dense:gtr": "GTR",
+    "dense:contriever": "Contriever",
+    "bm25": "BM25",
+    "bm25s": "BM25",
+    "dense": "MiniLM",
+    "hybrid": "BM25 + MiniLM",
+}
+
+
+def over_retrievers(
+    *given,  # parameters of its notebook
+    retrievers: list[str],  # settings
+    reading: str,  # these two as for `read_as`
+    length_control: bool,
+) -> Artefact:
+    "Figure 5: RDR² and Retrieve-and-Read with other retrievers."
+    import pandas as pd
+
+    t, look = Artefact("rdr2/figure5", given, setting), dict(linestyle="none")
+    columns, rows, panels = dict(asqa=("EM",), qampari=("F1-5",)), [], {}
+    if t.P.offline and t.P.data == "synthetic" and given[3] is None:  # its `data`
+        t.P = replace(t.P, data="synthetic:100")
+    questions = asked_questions(t.P, (*columns,))
+    methods = {"Retrieve-and-Read": baselines.METHODS["Retrieve-and-Read"]} | METHODS
+    for index in retrievers:
+        results = t.run(read_as(methods, reading, length_control), questions, replace(t.P, retriever=index))
+        about = dict(retriever=_RETRIEVERS.get(index, index), model=results.model)
+        rows += [r.times(100) | about for r in scored_cells(results, columns)]
+    names = dict.fromkeys(r["retriever"] for r in rows)
+    empty = [
+        dict(retriever=name, method=m, dataset=d, metric=metric)
+        for name in ("DPR", "GTR", "Contriever")
+        if name not in names
+        for d, (metric,) in columns.items()
+        for m in methods
+    ]
+    fields = ("retriever", "method", "dataset", "metric", "n", "failures", "value", "low", "high", "model")
+    table = pd.DataFrame(rows + empty, columns=fields).astype({"n": "Int64", "failures": "Int64"})
+    table.attrs["scores"] = scores_of_rows(rows, "retriever")
+    corpus = ", ".join(dict.fromkeys(c for r in t.runs for c in r.corpora.values()))
+    note = (
+        f"In percent, with 95 % intervals. Model: {t.P.model}. Passages: {corpus}. The printed figure has no "
+        f"numbers; an empty cell was not run.{left_out(t.P, questions, (*columns,))}"
+    )
+    t.save(table, note=note, digits=1)
+    for d, (metric,) in columns.items():
+        series = panels[f"{PRINTED[d]}, {metric}"] = []
+        for method in methods:
+            own = [r for r in rows if (r["method"], r["dataset"]) == (method, d)]
+            points = ([r[k] for r in own] for k in ("value", "low", "high"))
+            series.append(
+                Series(
+                    shown_name(method), [*range(len(names))], *points, look=reproduced_look(method, t.P.model) | look
+                )
+            )
+    ran = ran_line(t.P.model, t.P.data, map(len, questions.values()), f"retrievers {', '.join(names)}")
+    how = dict(xlabel="retriever", ylabel="%", xticks=range(len(names)), xnames=[*names], dodge=0.15)
+    t.draw(partial(line_panels, panels, **how), ran=ran)
     return t

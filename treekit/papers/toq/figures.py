@@ -4,27 +4,44 @@
 
 # %% auto #0
 __all__ = ['PARTS', 'question_of', 'subquestions_of', 'translated', 'evaluation_line', 'draw_single_and_tree',
-           'draw_architecture', 'covered', 'best_case']
+           'draw_architecture', 'covered', 'best_case', 'agreement', 'correlation']
 
 # %% ../../../nbs/17_papers/2_toq/06_figures.ipynb #18e3fee6
 import re
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
+from itertools import product
 
+from treekit.analysis.human_eval import (
+    ERRORS,
+    PANEL,
+    SPEARMAN,
+    agreement_rows,
+    correlation_rows,
+    holds_gold,
+    kappa_of,
+    panel,
+    read_votes,
+    save_votes,
+    simulate,
+)
 from ...experiments.results import Row
 from ...experiments.tables import by_words
 from ...scoring.short import cover_em
 from ...experiments.translation import glosser
 from ...figures.artefact import Artefact
-from .evaluation import questions_of, setting
-from .method import TreeOfQuestion
-from ...config import UsageError
+from .evaluation import ABSTAINS, is_right, questions_of, setting
+from .method import METHODS, TreeOfQuestion
+from .planner import final_evaluation, printed_scores
+from ...config import UsageError, choose
 from ...utils.sanitize import printable
 from ...core.method import Node, Trace
 from ...core.trace_render import node_facts
 from ...figures.drawing import SIZE, Block, arrow, arrow_head, canvas, dashed_line, entry, heading, put_text
-from ...figures.plots import PAGE
+from ...figures.plots import COLUMN, PAGE, describe, house_style, legend_below
+from ...figures.style import INTERVALS, method_styles, model_marker
+from ...figures.verdicts import compare, published
 
 # %% ../../../nbs/17_papers/2_toq/06_figures.ipynb #bcf36d6b
 def question_of(trace: Trace) -> Node:
@@ -371,3 +388,131 @@ def best_case(
     shown = translated(row.trace, gloss) if gloss else row.trace
     t.draw_case(partial(draw, shown), len(rows), *["translated from Korean"] * (gloss is not None))
     return row
+
+# %% ../../../nbs/17_papers/2_toq/06_figures.ipynb #a4ca7a6d
+def _voted(artefact, given, said, rated, told, dataset, corpus, queries, annotations, simulation):
+    "Artefact, printed cells, those of people and of the simulated panel, and its votes. `rated`: panel -> cells; `told`: responses -> end of a note."
+    t = Artefact(f"toq/{artefact}", given, setting)
+    choose("simulation", simulation, ("on", "off"))
+    printed, rows, searched = [r | dict(group="the paper") for r in published("toq", artefact)], [], ""
+    if annotations or simulation == "on":
+        questions, passages = questions_of(t.P, dataset, corpus)
+        methods = {"Direct Generation": METHODS["Direct Generation"], "Tree-of-Question": METHODS["ToQ (ours)"]}
+        results = t.run(methods, {d: qs[: int(queries)] for d, qs in questions.items()}, corpora=passages)
+        rows, searched = results.rows, ", ".join(results.corpora.values())
+    people = rated(panel(read_votes(annotations, rows), rows)) if annotations else []
+    obstacle = "other questions, another model and other annotators than the paper's"
+    table = compare(printed, people, model=t.P.model, corpus=searched, obstacle=obstacle)
+    t.save(table, note=" ".join(filter(None, [said, "" if annotations else _NO_VOTES])))
+    votes = simulate(rows, seed=t.P.seed, truth=_valid) if simulation == "on" else []
+    made = rated(panel(votes, rows)) if votes else []
+    if made:
+        own = compare(printed, made, model=f"{t.P.model}, simulated votes", corpus=searched, obstacle="no people voted")
+        note = (
+            "Simulated: five seeded raters vote by whether the response has the gold answer, with error rates of "
+            f"{', '.join(f'{e:.0%}' for e in ERRORS)}. No person voted. {told(rows)}"
+        )
+        label, t.label = t.label, f"{t.label}, with a SIMULATED panel"
+        t.save(own[own.dataset == PANEL], "simulated", note=note)
+        t.label = label
+    return t, printed, people, made, votes
+
+
+_NO_VOTES = (
+    "No raters' files were given, so only the printed numbers are shown: "
+    "nbs/explore/rate.ipynb is the page for raters, and --set annotations=FILE,FILE reads what it writes."
+)
+
+
+def _valid(row: Row) -> bool:
+    "What a simulated rater without errors says of a response."
+    return holds_gold(row) and is_right(row.answer, row.question) == 1
+
+
+def agreement(*given, **how) -> Artefact:  # parameters of its notebook
+    "Table 6: agreement of the annotators."
+    file = "table6_votes_simulated.csv"
+    t, _, _, _, votes = _voted("table6", given, "", agreement_rows, lambda rows: f"The votes are in {file}.", **how)
+    if votes:
+        save_votes(votes, t.folder / file)
+    cell = {(r["method"], r["metric"]): r["value"] for r in published("toq", "table6")}
+    text, checks = {r["method"]: r["value"] for r in published("toq", "textclaims") if r["metric"] == "PE"}, []
+    for method in dict.fromkeys(method for method, _ in cell):
+        PA, PE, kappa = (cell[method, m] for m in ("PA", "PE", "Fleiss' Kappa"))
+        exact = next(v for k, v in text.items() if method in k)
+        row = {"method": method, "PA printed": PA, "PE printed": PE, "PE in the text": exact, "κ printed": kappa}
+        row |= {"κ from PA and PE": kappa_of(PA, PE), "κ with the text's PE": kappa_of(PA, exact)}
+        row["votes for one word"] = f"{round(500 * (1 + (2 * exact - 1) ** 0.5) / 2, 6):g} of 500"
+        fits = all(round(kappa_of(PA, pe), 3) == kappa for pe in (PE, exact)) and round(exact, 3) == PE
+        checks.append(row | dict(fits=fits))
+    assert all(c["fits"] for c in checks)
+    note = (
+        "Everything here is computed from printed numbers. If the more frequent word is true, the annotators found "
+        "51.2 % of Direct Generation's responses valid and 71.0 % of Tree-of-Question's; the evaluator's own "
+        "shares on the 200 questions are 58.5 % and 74.0 % (Table 2)."
+    )
+    t.save(checks, "check", "κ from the printed PA and PE", note, digits=4)
+    return t
+
+
+def _scores(row):
+    return printed_scores(final_evaluation(row.trace))
+
+
+def _plain_rule(rows):
+    "How far the evaluator, and a rule without a model, agree with the gold answers."
+    there = [r for r in rows if not r.error]
+
+    def agrees(says):
+        return sum(says(r) == _valid(r) for r in there) / len(there)
+
+    return (
+        f"Of {len(there)} responses, the evaluator's validity agrees with the gold answers in "
+        f"{agrees(lambda r: _scores(r)['R.Val'] == 100):.2f}, and the plain rule that a response is valid unless "
+        f"it states that it found nothing in {agrees(lambda r: not ABSTAINS.search(r.answer)):.2f}."
+    )
+
+
+def correlation(*given, **how) -> Artefact:  # parameters of its notebook
+    "Figure 2: correlation of the evaluator's scores with the annotators' majority."
+    said = "Pearson's r, and Spearman's ρ where marked, of each score with the majority vote."
+    rated = partial(correlation_rows, scores=_scores)
+    t, printed, people, made, _ = _voted("figure2", given, said, rated, _plain_rule, **how)
+    draw = partial(_draw_correlations, t.P.model, printed)
+    alone = "Tree-of-Question, Figure 2: printed correlations of the evaluator with the human majority"
+    no_ran = "" if people else "no raters' files were given, so nothing was measured"
+    t.draw(partial(draw, people), title=None if people else alone, ran=no_ran, width=PAGE if people else COLUMN)
+    if made:
+        title = "with simulated votes: correlation with their majority; printed: with people's"
+        t.draw(partial(draw, made), "simulated", title=f"Tree-of-Question, Figure 2 {title}")
+    return t
+
+
+def _draw_correlations(model, printed, cells, width=PAGE):
+    "Correlations by score: printed (open) and measured (filled) with intervals, one panel for Pearson's r and one for Spearman's ρ."
+    import matplotlib.pyplot as plt
+
+    house_style()
+    found, told = ({(c["method"], c["metric"]): c for c in some} for some in (cells, printed))
+    panels = {"Pearson's r": "{}", "Spearman's ρ": SPEARMAN} if found else {"Pearson's r": "{}"}
+    methods, metrics = (list(dict.fromkeys(r[k] for r in printed)) for k in ("method", "metric"))
+    style, low = method_styles(methods), min([0, *(c["low"] for c in cells if c["low"] is not None)])
+    fig, axes = plt.subplots(1, len(panels), figsize=(width, 2.2), sharey=True, sharex=True, squeeze=False)
+    for ax, (title, name) in zip(axes[0], panels.items()):
+        for (k, m), (i, metric) in product(enumerate(methods), enumerate(metrics)):
+            y, look = i + (k - 0.5) * 0.4, dict(ls="none", color=style[m]["color"])
+            of_print, measured = (f"{m}, {what}" if i == 0 else None for what in ("printed", "measured"))
+            if title.startswith("Pearson"):
+                at = y - 0.1 * bool(found)
+                ax.plot(told[m, metric]["value"], at, "o", mfc="white", label=of_print, **look)
+            c = found.get((m, name.format(metric)))
+            if c is None or c["value"] is None:
+                continue
+            if c["low"] is not None:
+                ax.hlines(y + 0.1, c["low"], c["high"], color=style[m]["color"], lw=1.2)
+            ax.plot(c["value"], y + 0.1, model_marker(model), label=measured, **look)
+        ax.set(title=title, xlabel="correlation with\nthe majority", xlim=(1.05 * low - 0.02, 1.02))
+    axes[0][0].set_yticks(range(len(metrics)), metrics)
+    axes[0][0].set_ylim(len(metrics) - 0.5, -0.5)
+    legend_below(fig, width)
+    return describe(fig, *[INTERVALS] * bool(found))
