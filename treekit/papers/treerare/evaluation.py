@@ -4,24 +4,32 @@
 
 # %% auto #0
 __all__ = ['COLUMNS', 'table1_methods', 'scored_cells', 'answered', 'retrieval_table', 'indexes_table', 'draw_both', 'draw_one',
-           'sorted_answers', 'save_examples', 'main_run']
+           'sorted_answers', 'save_examples', 'save_rates', 'agreements', 'print_longest_bar', 'money', 'dearer',
+           'money_in_and_out', 'main_run']
 
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #63952497
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import combinations, product
 
-from ...analysis.cases import ClassifiedAnswers, examples_table, excerpts, sort
+from ...analysis.cases import ClassifiedAnswers, examples_table, excerpts, rates, sort
+from ...analysis.outcomes import agreement, calls_of, raters, read_annotations
 from ...baselines import prompting, react
 from ...config import choose, load_profile
 from ...core.method import configure
+from ...core.trace_render import show_tree
 from ...core.types import Question
 from ...experiments import tables
+from ...experiments.costs import billed_as, bills, cost_scores, cost_table, dollars
+from ...experiments.planning import store_path
 from ...experiments.resources import load
-from ...experiments.results import Results, Row
+from ...experiments.results import Results, Row, replied
 from ...figures.artefact import Artefact
-from ...figures.outcomes import draw_examples
+from ...figures.cells import scores_of_rows
+from ...figures.costplots import cost_bars
+from ...figures.outcomes import draw_examples, draw_rates
 from ...figures.plots import ran_line
 from ...figures.trees import draw_beside, draw_overview
 from ...figures.verdicts import relative_improvement
@@ -29,6 +37,7 @@ from . import tree_retrieval
 from .method import METHODS, TreeRare
 from ...scoring.outcome_prompt import OUTCOMES
 from ...scoring.short import cover_em, em
+from ...store.run_store import Store
 from ...experiments.run import run
 from ...experiments.tables import MULTIHOP
 
@@ -211,6 +220,139 @@ def save_examples(t: Artefact, s: ClassifiedAnswers, outcome: str = "") -> None:
         t.draw(partial(draw_examples, shown), ran=ran_line(t.P.model, t.P.data, len(s.rows) // 2))
     else:
         print(f"no answer of the sample is a {outcome.lower()}; Figure 3 shows how the answers end")
+
+
+def save_rates(t: Artefact, s: ClassifiedAnswers, annotations: str) -> None:
+    "Figure 3: save how often the answers end in each outcome, and every answer with its outcomes."
+    printed, found = t.printed(), rates(s, s.rows[0].question.dataset, ("TreeRare", "ReAct"))
+    rows = [r | dict(dataset=printed[0]["dataset"]) if r["dataset"].endswith(", by hand") else r for r in found]
+    table = t.compared(
+        rows, printed, by_model=False, obstacle="no person annotated: outcomes by rule" * (not annotations)
+    )
+    own = ~table.metric.isin({c["metric"] for c in printed})  # without a unit, so these are still fractions
+    table.loc[own, ["reproduced", "low", "high"]] *= 100
+    lacking = s.views["attribution"].count("")
+    note = (
+        "Shares in percent. By judge: the profile's model (offline: rules on question, reference, answer and "
+        "evidence). By attribution: the first node whose repair by gold makes the answer right"
+        f"{f' (not applicable to {lacking} answers: {s.reasons})' if s.reasons else ''}"
+        ". By rules: the wording, and whether all supporting passages were found."
+    )
+    t.save(table, note=note, digits=1)
+    t.draw(partial(draw_rates, s), ran=ran_line(t.P.model, t.P.data, len(s.rows) // 2))
+    lines = [
+        dict(method=r.method, question_id=r.question.id, question=r.question.question)
+        | dict(gold=" | ".join(r.golds), answer=r.answer, error=r.error)
+        | {f"by {way}": v[i] or "not applicable" for way, v in s.views.items()}
+        | dict(kind=f.kind, node="" if f.node is None else str(f.node), why=f.why)
+        for i, (r, f) in enumerate(zip(s.rows, s.findings))
+    ]
+    t.save(lines, "answers", "every answer")
+
+
+def agreements(t: Artefact, s: ClassifiedAnswers, annotations: str):  # pandas.DataFrame
+    "How far the ways to sort the answers agree, in pairs and together. Each annotator is one."
+    by_hand = raters(read_annotations(annotations, s.rows), s.rows) if annotations else {}
+    views, made = by_hand | {way: v for way, v in s.views.items() if way != "hand"}, []
+    for some in (*combinations(views, 2), views):
+        found, k = agreement({way: views[way] for way in some})
+        one, other = some if some is not views else ("all", "all")
+        agree, kappa = (round(found.observed, 3), round(found.kappa, 3)) if found else (None, None)
+        made.append(dict(one=one, other=other, answers=k, agree=agree, kappa=kappa))
+    return t.show(made, "agreement")
+
+
+def print_longest_bar(t: Artefact, s: ClassifiedAnswers) -> None:
+    "Print the first answer of TreeRare's longest bar, its tree, and the calls of the node that attribution names."
+    mine = [i for i, r in enumerate(s.rows) if r.method == "TreeRare" and not r.error]
+    found = [s.views[s.leading][i] for i in mine]
+    bar = max({*found} - {"Success"} or {"Success"}, key=lambda o: (found.count(o), o))
+    i = mine[found.index(bar)]
+    row, finding, ways = s.rows[i], s.findings[i], {way: v[i] for way, v in s.views.items()}
+    print(f"{ways}\nprediction {row.key[:12]}\nfinding: {finding.kind} | {finding.why}\n\n{show_tree(row.trace)}")
+    for call in calls_of(row, Store(store_path(t.P))):
+        if finding.node in (None, call["node"]):
+            print(f"{'=' * 20} {call['step']} | call {call['key'][:12]} | {call['model']}")
+            print(call["messages"][-1]["content"][:600], "…\n--- reply:", call["reply"][:400], "\n")
+
+# %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #18d17c7f
+_SERIES = {  # row of Table 1 -> series of Figure 4
+    "TreeRare (CT)": "TreeRare (CT)",
+    "TreeRare (DT)": "TreeRare (DT)",
+    "TOT": "TOT",
+    "ReAct": "ReAct",
+    "SC (few-shot)": "SC",
+    "COT (few-shot)": "COT",
+}
+
+
+def _billed(artefact, given, billed, some=None):
+    "Artefact with the runs of Table 1's methods, their order, the model whose price is used, its price and a description, and what ran."
+    t = Artefact(f"treerare/{artefact}", given)
+    questions = tables.sample_questions(t.P)
+    examples = tables.few_shot_examples(t.P, questions)
+    methods = {m: method for m, method in table1_methods(examples).items() if m in (some or (m,))}
+    t.runs = tables.run_rows(methods, questions, examples, t.P)
+    name, price = billed_as(t.runs[0].model, billed)
+    about = f"${price.input:g} per million tokens in, ${price.output:g} out, {price.date}" if price else ""
+    return t, [*methods], name, price, about, ran_line(t.P.model, t.P.data, map(len, questions.values()))
+
+
+def money(*given, billed: str) -> Artefact:  # parameters of its notebook
+    "Figure 4: tokens, money and quality of Table 1's methods."
+    t, order, name, price, about, ran = _billed("figure4", given, billed)
+    who = f"{replied(t.P.model)}, billed as {name}"
+    note = (
+        f"Tokens of {who}: {f'{about}, {price.source}. ' if price else 'not in data/prices.csv, so tokens and no money. '}"
+        f"Scaled from {t.P.n} to 500 questions a data set. tokens_in has a prompt once for all samples of a request. "
+        f"Passages: {', '.join(dict.fromkeys(t.runs[0].corpora.values()))}."
+    )
+    quality = {d: "COVER-EM" if "COVER-EM" in metrics else metrics[0] for d, metrics in COLUMNS.items()}
+    rows = [r for results in t.runs for r in cost_table(results, price, quality)]
+    rows = [r | dict(dataset=tables.PRINTED[r["dataset"]], model=t.runs[0].model) for r in rows]
+    table = t.show(sorted(rows, key=lambda r: order.index(r["method"])))
+    table.attrs["scores"] = scores_of_rows([r for results in t.runs for r in cost_scores(results, price)])
+    t.save(table, title="costs", note=note, digits=4)
+    bars = [r | dict(method=_SERIES[r["method"]]) for r in rows if r["method"] in _SERIES]
+    column, unit = (
+        ("dollars per 500", "dollars for 500 questions")
+        if price
+        else ("tokens_in per question", "tokens in, per question")
+    )
+    t.draw(partial(cost_bars, bars, {column: who}, unit, (*_SERIES.values(),)), ran=ran)
+    return t
+
+
+def dearer(t: Artefact):  # pandas.DataFrame
+    "The text's claims about costs, on the run of Figure 4."
+    table, made = t.tables[""][0], []
+    column = "dollars per 500" if table["dollars per 500"].notna().any() else "tokens_in per question"
+    cost = table.set_index(["method", "dataset"])[column].to_dict()
+    trees = ("TreeRare (CT)", "TreeRare (DT)")
+    for a, b in (trees, *product(("TOT", "SC (few-shot)"), trees)):
+        both = [d for d in dict.fromkeys(table.dataset) if {(a, d), (b, d)} <= {*cost}]
+        more = sum(cost[a, d] > cost[b, d] for d in both)
+        made.append({"claim": f"{a} costs more than {b}", column: f"on {more} of {len(both)} data sets"})
+    return t.show(made, "claims")
+
+
+def money_in_and_out(*given, billed: str) -> Artefact:  # parameters of its notebook
+    "Figure 5: money for tokens in and tokens out."
+    t, _, name, price, about, ran = _billed("figure5", given, billed, _SERIES)
+    table, order = [], list(_SERIES)
+    for bill in sorted((b for results in t.runs for b in bills(results)), key=lambda b: order.index(b["method"])):
+        row = dict(series=_SERIES[bill["method"]]) | {k: bill[k] for k in ("method", "dataset", "n", "failures")}
+        row |= {f"tokens {side}": bill[f"tokens_{side}"] * (500 / bill["n"]) for side in ("in", "out")}
+        for side in ("in", "out"):
+            row[f"dollars {side}"] = (cost := dollars(bill, price, side=side)) and cost * (500 / bill["n"])
+        table.append(row | dict(dataset=tables.PRINTED[bill["dataset"]]))
+    told = f": {about}." if price else ", which is not in data/prices.csv: no money."
+    note = f"For 500 questions a data set, scaled from {t.P.n}. Tokens of {replied(t.P.model)}, billed as {name}{told}"
+    t.save(table, title="input and output", note=note, digits=4)
+    kind, bars = "dollars" if price else "tokens", [r | dict(method=r["series"]) for r in table]
+    panels = {f"{kind} in": f"tokens in, {replied(t.P.model)} billed as {name}", f"{kind} out": "tokens out"}
+    t.draw(partial(cost_bars, bars, panels, f"{kind} for 500 questions", (*_SERIES.values(),)), ran=ran)
+    return t
 
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #f1a5cd56
 def main_run(
