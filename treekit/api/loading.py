@@ -71,6 +71,8 @@ def load(
     >>> load("hotpotqa", n=2, data="real")[0].hops
     2
     """
+    if not (n is None or isinstance(n, int)):
+        raise UsageError(f"n is a number of questions, or None for all of them, not {n!r}")
     given = dict(n=n, data=str(data), split=split, seed=seed)
     usual = dict(n=None, data="synthetic", split="dev", seed=0)
     code = "".join(f", {k}={v!r}" for k, v in given.items() if v != usual[k])

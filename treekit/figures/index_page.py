@@ -97,8 +97,8 @@ def _opening(found):
     if models == ["simulated"]:
         return (
             f"{what} In this run a simulated model answers questions about a synthetic wiki: no key, no download. That shows how a "
-            "method works and what it costs. It neither confirms nor refutes a printed score, so its cells have no verdicts and no "
-            "claim is judged on it. The findings below have other sources."
+            "method works and what it costs, and neither confirms nor refutes a printed score: its cells have no verdicts. "
+            "The findings below have other sources."
         )
     who = f"Here {', '.join(models)} answered." if models else "No model was called."
     return f"{what} {who} A printed number has a verdict only if the same experiment ran; each table names the differences."
@@ -173,19 +173,22 @@ def _small_model(folder, verdicts):
         some = [r for r in rows if f"{r['paper']}, {r['dataset']}" == about]
         own, best = _own_row(some), max((r for r in some if r["own_adds"]), key=lambda r: float(r["value"]))
         adds, low, high = (f"{100 * float(best[k]):+.0f}" for k in ("own_adds", "adds_low", "adds_high"))
-        costs = f"{float(own['tokens']) / float(best['tokens']):.1f} times"
+        costs = f"{float(own['tokens']) / float(best['tokens']):.1f}"
         told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
-        lines.append((md(about), told, md(best["method"]), f"{adds} [{low}, {high}]", costs))
+        lines.append(
+            (md(about), told, md(best["method"]), f"{adds} [{low}, {high}]", costs, f"{own['warned']}/{own['n']}")
+        )
     heads = (
         "paper, questions",
         "against its baselines",
         "the best of them",
         "the method adds to it, points",
-        "its tokens",
+        "times its tokens",
+        "warnings",
     )
     return (
         "**A small language model on real questions.** SmolLM2 with 135 million parameters answered; intervals are of 95 %. *Better* and "
-        "*worse*: by a paired test, at p ≤ .05. [All rows](real/methods.md), [where they fail](real/methods_warnings.md).\n\n"
+        "*worse*: by a paired test, at p ≤ .05. Warnings: answers with a reply in another format, or a step not made. [All rows](real/methods.md), [where they fail](real/methods_warnings.md).\n\n"
         + md_table(heads, lines)
     )
 
@@ -311,7 +314,8 @@ def _plain(method):
 
 
 def _printed(artefacts, row):
-    "(points, model) of the printed cell with the row's method, data set and metric: of the first model that has it."
+    "Model -> points of the printed cell with the row's method, data set and metric."
+    found = {}
     for table in _tables(artefacts):
         for cell in _compared(table):
             if (
@@ -320,8 +324,8 @@ def _printed(artefacts, row):
                 and cell["metric"] in _SAME.get(row["metric"], (row["metric"],))
                 and _plain(cell["method"]) == _plain(row["method"])
             ):
-                return _points(cell["published"]), cell["group"]
-    return None
+                found.setdefault(cell["group"], _points(cell["published"]))
+    return found
 
 
 def _interval(low, high):
@@ -334,15 +338,18 @@ def _small_model_table(paper, folder, artefacts):
     lines = []
     for r in rows:
         low, value, high = (100 * float(r[k]) for k in ("low", "value", "high"))
-        printed = _printed(artefacts, r)
+        cells, own = (
+            _printed(artefacts, one) for one in (r, _own_row([x for x in rows if x["dataset"] == r["dataset"]]))
+        )
+        model = next((m for m in [*own, *cells] if m in cells), "")  # the paper's own method has it, if any
         adds = [100 * float(r[k]) for k in ("own_adds", "adds_low", "adds_high")] if r["own_adds"] else None
         lines.append(
             (
                 md(r["method"]),
                 md(r["dataset"]),
-                f"{printed[0]:.1f} ({md(printed[1])})" if printed else "",
+                f"{cells[model]:.1f} ({md(model)})" if model else "",
                 f"{value:.1f} {_interval(low, high)}",
-                f"{value - printed[0]:+.1f} {_interval(low - printed[0], high - printed[0])}" if printed else "",
+                f"{value - cells[model]:+.1f} {_interval(low - cells[model], high - cells[model])}" if model else "",
                 f"{adds[0]:+.1f} {_interval(*adds[1:])}" if adds else "",
             )
         )
@@ -611,8 +618,8 @@ def index_page(
         f"# Results of profile {md(folder.name)}",
         _opening(found),
         *_findings(folder, found, verdicts),
-        "**What it would take to judge the rest.** *Power*: the printed columns that as many questions as printed would confirm in four "
-        "of five perfect replications, of those with a gain; *out of reach*: no number of questions would. *Full run*: models, data, "
+        "**What it would take to judge the rest.** *Power*: of the printed columns with a gain, those that a perfect replication of the "
+        "printed size would confirm four times in five; *out of reach*: no number of questions would. *Full run*: models, data, "
         "GPUs, calls, dollars.",
         md_table(("paper", "cells", "power of print", "read on"), rows),
     ]
