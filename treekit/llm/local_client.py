@@ -7,7 +7,7 @@ __all__ = ['SMOLLM2', 'SMOLLM2_SHA256', 'INSTALL_SMOLLM2', 'model_source', 'mode
            'LocalClient']
 
 # %% ../../nbs/05_llm/09_local_client.ipynb #fc9dad69
-import asyncio, functools, hashlib, importlib.util, json, random, shutil, tempfile, time
+import asyncio, functools, hashlib, importlib.util, json, random, shutil, tempfile, time, warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,6 +118,7 @@ def load_local(
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)  # between two libraries
     path, content = model_source(model)
     if (path / "adapter_config.json").exists():
         try:
