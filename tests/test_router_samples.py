@@ -3,7 +3,9 @@
 import pytest
 
 from treekit.corpora.documents import build_tree, from_text
-from treekit.core.types import QAPair, Question
+from treekit.corpora.lookup import Documents
+from treekit.core.types import Passage, QAPair, Question
+from treekit.papers.rdr2.method import RDR2
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
 from treekit.papers.rdr2.training_data import (
     MAJORITIES,
@@ -14,10 +16,23 @@ from treekit.papers.rdr2.training_data import (
     scores,
     views,
 )
+from treekit.retrieval.bm25 import Hit
 
 TREE = (
     "0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty "
     "parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text."
+)
+
+
+MOLE = build_tree(
+    "Mole",
+    [
+        (1, "structure", "History"),
+        (2, "content", "A dam of 1883."),
+        (1, "structure", "Names"),
+        (2, "content", "Moles have many."),
+    ],
+    "m",
 )
 
 
@@ -71,48 +86,28 @@ def test_gold_scores_full(form):
 
 def test_a_view_is_made_for_each_passage():
     "As the public code curates (struct_curation.py without --group_passages), and as RDR2 routes."
-    from treekit.corpora.documents import build_tree
-    from treekit.corpora.lookup import Documents
-    from treekit.core.types import Passage, Question
-    from treekit.papers.rdr2.method import RDR2
-    from treekit.retrieval.bm25 import Hit
-
-    rows = [
-        (1, "structure", "History"),
-        (2, "content", "A dam of 1883."),
-        (1, "structure", "Names"),
-        (2, "content", "Moles have many."),
-    ]
-    tree = build_tree("Mole", rows, "m")
 
     class Shelf:
         def search(self, queries, k):
-            return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
+            return [[Hit(Passage(str(i), "Mole", MOLE[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
 
     shelf, asked = Shelf(), [Question("q", "asqa", "When?")]
 
     def visible(**per):
-        return [rst.visible for _, rst in views(asked, shelf, Documents([tree]), **per)]
+        return [rst.visible for _, rst in views(asked, shelf, Documents([MOLE]), **per)]
 
-    content = tuple(n.id for n in tree.nodes if n.type == "content")
+    content = tuple(n.id for n in MOLE.nodes if n.type == "content")
     assert visible() == [(i,) for i in content] and visible(per="document") == [content]
     assert RDR2().views == "passage"
 
 
 def test_labels_follow_from_the_gold_answers():
     "A visible paragraph with an answer is answered with; a folded heading above one is expanded; other views are refused."
-    rows = [
-        (1, "structure", "History"),
-        (2, "content", "A dam of 1883."),
-        (1, "structure", "Names"),
-        (2, "content", "Moles have many."),
-    ]
-    tree = build_tree("Mole", rows, "m")
-    (dam, other), heading = [n.id for n in tree.nodes if n.type == "content"], tree.headings[1]
+    (dam, other), heading = [n.id for n in MOLE.nodes if n.type == "content"], MOLE.headings[1]
 
     def label(node, *answers):
         asked = Question("q", "asqa", "When?", qa_pairs=(QAPair("When?", answers),))
-        return labelled(asked, reveal_nodes(tree, [node])).behaviours
+        return labelled(asked, reveal_nodes(MOLE, [node])).behaviours
 
     assert label(dam, "1883") == (("ANSWER", dam),) and label(dam, "1884", "188") == ()
     assert label(other, "in 1883", "1883") == (("EXPAND", heading),) and label(dam, "of") == ()

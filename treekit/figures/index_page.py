@@ -313,18 +313,17 @@ def _plain(method):
     return re.sub(r" \(ours\)$|\*$|, (?:prompted|\d+ iterations)$", "", method)
 
 
-def _printed(artefacts, row):
+def _printed(cells, row):
     "Model -> points of the printed cell with the row's method, data set and metric."
     found = {}
-    for table in _tables(artefacts):
-        for cell in _compared(table):
-            if (
-                cell["published"]
-                and cell["dataset"] == row["dataset"]
-                and cell["metric"] in _SAME.get(row["metric"], (row["metric"],))
-                and _plain(cell["method"]) == _plain(row["method"])
-            ):
-                found.setdefault(cell["group"], _points(cell["published"]))
+    for cell in cells:
+        if (
+            cell["published"]
+            and cell["dataset"] == row["dataset"]
+            and cell["metric"] in _SAME.get(row["metric"], (row["metric"],))
+            and _plain(cell["method"]) == _plain(row["method"])
+        ):
+            found.setdefault(cell["group"], _points(cell["published"]))
     return found
 
 
@@ -334,14 +333,14 @@ def _interval(low, high):
 
 def _small_model_table(paper, folder, artefacts):
     "A paper's rows that the small language model answered, beside print."
-    rows = _small_rows(paper, folder)
-    lines = []
+    if not (rows := _small_rows(paper, folder)):
+        return ""
+    compared, lines = [cell for table in _tables(artefacts) for cell in _compared(table)], []
     for r in rows:
         low, value, high = (100 * float(r[k]) for k in ("low", "value", "high"))
-        cells, own = (
-            _printed(artefacts, one) for one in (r, _own_row([x for x in rows if x["dataset"] == r["dataset"]]))
-        )
-        model = next((m for m in [*own, *cells] if m in cells), "")  # the paper's own method has it, if any
+        own = _own_row([x for x in rows if x["dataset"] == r["dataset"]])
+        cells = _printed(compared, r)
+        model = next((m for m in [*_printed(compared, own), *cells] if m in cells), "")  # the own method's, if any
         adds = [100 * float(r[k]) for k in ("own_adds", "adds_low", "adds_high")] if r["own_adds"] else None
         lines.append(
             (
@@ -353,8 +352,6 @@ def _small_model_table(paper, folder, artefacts):
                 f"{adds[0]:+.1f} {_interval(*adds[1:])}" if adds else "",
             )
         )
-    if not rows:
-        return ""
     numbers = sorted({int(r["n"]) for r in rows})
     heads = "row", "data set", "printed", "measured", "difference", "the paper's method adds"
     return (

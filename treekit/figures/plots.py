@@ -256,8 +256,10 @@ def _render(fig, path, **how):
     drawn = io.BytesIO()
     fig.savefig(drawn, format=path.suffix[1:], **how)
     made = drawn.getvalue()
-    if path.suffix == ".png" and _shows(path, made := _in_levels(made)):
-        return
+    if path.suffix == ".png":
+        made = _in_levels(made)
+        if _shows(path, made):
+            return
     write_whole(path, NOT_XML.sub("", made.decode("utf-8")) if path.suffix == ".svg" else made)
 
 # %% ../../nbs/16_figures/09_plots.ipynb #940282c1
