@@ -20,7 +20,7 @@ from .running import Run, answered, frame, prepared
 from ..config import SETTINGS, Profile, UsageError, choose
 from ..core.method import Intervened, configure, requirements_of, settings
 from ..experiments.counting import new_calls
-from ..experiments.given_passages import passages_again
+from ..experiments.given_passages import given_again
 from ..experiments.planning import open_store
 from ..experiments.prompts import known_prompts
 from ..experiments.run_records import find_study, save_study
@@ -208,8 +208,12 @@ class Study:
         path: Path | str,
     ) -> Path:
         "Write tables, plot and all trees as one HTML file."
-        drawn = io.StringIO()
-        self.plot().figure.savefig(drawn, format="svg")
+        import matplotlib.pyplot as plt
+
+        drawn, figure = io.StringIO(), self.plot().figure
+        with plt.rc_context({"svg.hashsalt": "treekit"}):
+            figure.savefig(drawn, format="svg", metadata=dict(Date=None, Creator=None))
+        plt.close(figure)
         svg = drawn.getvalue().partition("<svg")[2]
         head = f"<!doctype html><meta charset=utf-8><title>{escape(repr(self))}</title>"
         write_whole(Path(path), f"{head}{self._repr_html_()}<svg{svg}{self.explore()._repr_html_()}")
@@ -351,7 +355,7 @@ def replaced(
             node,
             sorted(kinds.union(p.task for p in known_prompts().values()) - {None}),
         )
-    corpora = {d: found for d in asked if (found := passages_again(kept, d)) is not None} or None
+    corpora = given_again(kept, asked) or None
     made, clients = ({name: kept.method(name)}, asked, kept.profile, corpora), models_again(opened, name)
     as_it_was = dict.fromkeys(parts, "as it was")
     plans, control = [(as_it_was, (*made, passage_source(kept)), None, clients)], _told(rows, data, node)

@@ -124,7 +124,7 @@ def libraries() -> dict:  # name -> version; "" if not installed
 
 def _paths(value):
     "Existing paths in a setting's value: `a.csv`, `a.csv,b.csv`, `name=a.csv`."
-    words = {value, *re.split(r"[,=]", value)} if isinstance(value, str) else ()
+    words = {value, *re.split(r"\s*[,=]\s*", value)} if isinstance(value, str) else ()
     return sorted(w for w in words if ("/" in w or "." in w) and Path(w).exists())
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #23b8cf07
@@ -158,11 +158,10 @@ def modules_behind(
     "Modules that an artefact depends on: imports of its notebook, and those by reference (methods by name)."
     packages, names = packages_of(paper), imported(notebook)
     found = modules_below(*names, packages=packages)
-    more = []
-    if "treekit.papers.registry" in found and paper in discover():
-        more += [*discover()[paper].methods, *BASELINES]
-    if "treekit.analysis.error_breakdown" in found and paper in discover():
-        more += filter(None, [discover()[paper].optional("evaluation", "main_run")])
+    known = discover().get(paper)
+    more = [*known.methods, *BASELINES] if known and "treekit.papers.registry" in found else []
+    if known and "treekit.analysis.error_breakdown" in found:
+        more += filter(None, [known.optional("evaluation", "main_run")])
     return modules_below(*names, *map(module_of, more), packages=packages) if more else found
 
 

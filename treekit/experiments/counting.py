@@ -127,7 +127,7 @@ def _usual_length(name):
 
 
 def _is_replaced(endpoint: str) -> bool:
-    "Whether a model is a served or a local one; the simulated one and trained ones reply themselves."
+    "Whether a model is a served or a local one; the simulated one replies itself."
     return endpoint.startswith(("http", "local"))
 
 
@@ -173,21 +173,19 @@ def new_calls(
     nothing is sent or stored. The simulated model gives the replies that aren't there. It is exact, unless it does so in place of another model."""
     counts, made = CountedCalls(), []
     for methods, questions, profile, corpora, clients in runs:
-        cells, replaced = dict(counts.new), counts.replaced
-        counts.store = store = open_store(profile)
+        counts.new, counts.replaced, counts.store = {}, 0, (store := open_store(profile))
         jobs = _plan(methods, questions, profile, corpora, store, clients).jobs
-        asked = {d: [q for q in qs if any(job.question is q for job in jobs)] for d, qs in questions.items()}
+        waiting = {id(job.question) for job in jobs}
+        left = {d: some for d, qs in questions.items() if (some := [q for q in qs if id(q) in waiting])}
         if jobs:
             own = (dict(chat=_unasked_client(profile)) if profile.served else {}) | clients
             counted = {name: Intervened(m, counts) for name, m in methods.items()}
-            left = {d: qs for d, qs in asked.items() if qs}
             execute(
                 counted, left, replace(profile, budget=None), corpora, store=Store(), about={}, progress=False, **own
             )
-        own = [[a - b for a, b in zip(new, cells.get(c, (0, 0, 0, 0.0)))] for c, new in counts.new.items()]
-        total = map(sum, zip((0, 0, 0, 0.0), *own))
+        total = map(sum, zip((0, 0, 0, 0.0), *counts.new.values()))
         names = ("calls", "tokens_in", "tokens_out", "dollars")
-        made.append(dict(zip(names, total)) | dict(exact=counts.replaced == replaced))
+        made.append(dict(zip(names, total)) | dict(exact=not counts.replaced))
     return made
 
 

@@ -363,9 +363,10 @@ def _put(store, key, body):
 
     def write(db):
         add_table(db, "saved_runs")
-        db.execute("DELETE FROM saved_runs WHERE key=?", (key,))
-        if body is not None:
-            db.execute("INSERT INTO saved_runs VALUES (?,?,?,?)", (key, "", _pack(body), time.time()))
+        if body is None:
+            db.execute("DELETE FROM saved_runs WHERE key=?", (key,))
+        else:
+            db.execute("INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,?)", (key, "", _pack(body), time.time()))
 
     store.write(write)
 

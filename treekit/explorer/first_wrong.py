@@ -16,7 +16,7 @@ from ..config import UsageError
 from ..core.method import Context, Intervened, Prediction, requirements_of
 from ..core.prompts import CallFailed
 from ..experiments.correct_answers import worth
-from ..experiments.given_passages import passages_again
+from ..experiments.given_passages import given_again
 from ..experiments.planning import models_of, open_store
 from ..experiments.prompts import templates_of
 from ..experiments.resources import Resources, chat_for
@@ -63,7 +63,7 @@ class Replayer:
             profile, method = self.kept.profile, self.kept.method(name)
             models = models_of(profile, self.opened.store, **models_again(self.opened, name))
             chats = dict(llm=models.answers or self._chat(models), router=models.router, navigator=models.navigator)
-            given = {d: p for d in self.asked if (p := passages_again(self.kept, d)) is not None}
+            given = given_again(self.kept, self.asked)
             others = dict(router=models.router, navigator=models.navigator)
             stored = {r: c and CachedClient(c, self.opened.store, profile.budget) for r, c in chats.items()}
             self.made[name] = self.method(method), stored, Resources(profile, self.asked, given, **others)

@@ -114,7 +114,7 @@ def sweep_record(
     run: OpenRun,
     wanted: list[tuple],  # of `changes_of`: they differ in one field
     job: Any,
-    after: Any,  # called with each point
+    after: Any,  # called with each run
 ) -> dict:
     "The points of a sweep: value, run, method, mean, low, high, n, calls."
     [field] = {name for _, fields, *_ in wanted for name in fields if len({str(w[1][name]) for w in wanted}) > 1} or {

@@ -68,7 +68,7 @@ def model_again(
     try:
         found = _served(record)
     except (UsageError, TypeError) as e:
-        return GoneModel(role, record, str(e))  # no API key here; a class with other parameters
+        return GoneModel(role, record, str(e))  # no API key here; a record with other parameters
     return found if _is(found, record) else GoneModel(role, record)
 
 # %% ../../nbs/19_explorer/05_run_models.ipynb #5f3ce4dd
