@@ -219,11 +219,11 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     assert "published as drawn.npy" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
     facts = [
         _searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]}), [question])
-        for i in ("exact", "ivfpq, probes=9")
+        for i in ("exact", "ivfpq, probes=9", profile.index)
     ]
-    assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1][
+    assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)", "dense"] and facts[0][
         "index"
-    ]
+    ] != facts[1]["index"]
     with pytest.raises(UsageError, match="no passage store 'nowhere'"):
         Resources(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide(
             "retriever", "hotpotqa", question

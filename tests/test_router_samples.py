@@ -2,6 +2,7 @@
 
 import pytest
 
+from fakes import FakeShelf
 from treekit.corpora.documents import build_tree, from_text
 from treekit.corpora.lookup import Documents
 from treekit.core.types import Passage, QAPair, Question
@@ -87,11 +88,8 @@ def test_gold_scores_full(form):
 def test_a_view_is_made_for_each_passage():
     "As the public code curates (struct_curation.py without --group_passages), and as RDR2 routes."
 
-    class Shelf:
-        def search(self, queries, k):
-            return [[Hit(Passage(str(i), "Mole", MOLE[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
-
-    shelf, asked = Shelf(), [Question("q", "asqa", "When?")]
+    hits = [Hit(Passage(str(i), "Mole", MOLE[i].text), 1.0, i) for i in (2, 4, 2)]
+    shelf, asked = FakeShelf(hits), [Question("q", "asqa", "When?")]
 
     def visible(**per):
         return [rst.visible for _, rst in views(asked, shelf, Documents([MOLE]), **per)]

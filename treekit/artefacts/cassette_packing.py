@@ -113,7 +113,7 @@ def _write_cassette(file, whole, keys, seen, read, about):
             Path(P.data).resolve().name,
             {k: v for k, v in about["given"].items() if k != "data"},
         )
-    if P.parser != "bundled":
+    if P.part("parser") != "bundled":
         from treekit.syntax.parser import parser_for
 
         about["parser"] = parser_for(P).fingerprint

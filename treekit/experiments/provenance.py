@@ -335,7 +335,7 @@ NOTED = (
 def _approximate(profile, named):
     "Name of the retriever, with the index type if the index is approximate."
     index = (
-        profile.index
+        profile.part("index")
         if named.startswith(("dense", "hybrid", "weighted", "bridged")) and profile.search_scope != "own"
         else ""
     )

@@ -95,7 +95,7 @@ class Artefact:
         print(tree(row.trace))
         return row
 
-    def draw_case(self, draw: Callable, of: int, *more: str, part: str = ""):
+    def draw_case(self, draw: Callable, of: int, *more: str):
         "Write the drawing of one question of a number of them."
         import matplotlib.pyplot as plt
 
@@ -103,7 +103,7 @@ class Artefact:
         boxes = without_glyph("".join(t.get_text() for t in first.axes[0].texts))
         assert not boxes or self.P.data != "synthetic" or not self.P.offline, f"no font has a glyph for {boxes}"
         more = (f"no font has a glyph for {boxes}", *more) if boxes else more
-        self.draw(draw, part, ran=ran_line(self.P.model, self.P.data, (), f"one question of {of}", *more))
+        self.draw(draw, ran=ran_line(self.P.model, self.P.data, (), f"one question of {of}", *more))
 
     def __getitem__(self, part: str):
         "Part as Markdown."

@@ -315,7 +315,7 @@ def pipeline_rank(row: Row) -> tuple:
     "Rank of a question for Figure 2: a path of two steps, right, with different results without chat around them."
     first = [n.data.get("result") or "" for n in row.trace.nodes if n.parent == 0 and n.kind == "state"]
     plain = not any(result.startswith(("Sure", "Here", "The answer")) for result in first)
-    right = bool(row.golds) and covered_em(row.answer, row.golds)
+    right = is_right(row)
     return min(len(path_after(row.trace)), 2), right, plain, min(len(set(first)), 3)
 
 

@@ -7,7 +7,7 @@ __all__ = ['ROUTER_METRICS', 'MAJORITIES', 'ROUTERS', 'Sample', 'views', 'sample
            'sizes', 'judged', 'scores', 'percent', 'measured_routers']
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #77d8321b
-import csv, math, random
+import functools, math, random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -21,6 +21,7 @@ from .method import grouped
 from ...experiments import resources
 from .router import CURATE, FORMATS, RST, nearest_part, reveal_nodes, read_behaviours
 from ...retrieval.bm25 import BM25
+from ..plugin import read_rows
 from ...training.questions import words_of
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #4634c221
@@ -109,12 +110,14 @@ def labelled(question: Question, rst: RST) -> Sample:
     "View labelled from the gold answers."
     answers = [f" {words_of(a)} " for pair in question.qa_pairs for a in pair.answers if len(words_of(a)) > 3]
     tree, visible = rst.tree, set(rst.visible)
-    gold = [n.id for n in tree.nodes if n.type == "content" and any(a in f" {words_of(n.text)} " for a in answers)]
+    texts = {n.id: f" {words_of(n.text)} " for n in tree.nodes if n.type == "content"}
+    gold = [i for i, text in texts.items() if any(a in text for a in answers)]
     folded = {tree[n].parent for n in gold if n not in visible} - rst.left_out
     due = [("ANSWER", n) for n in gold if n in visible]
     return sample(question, rst, due + [("EXPAND", h) for h in folded if visible.isdisjoint(tree.descendants(h))])
 
 
+@functools.cache
 def routing_samples(
     n: int = 40,  # questions
 ) -> tuple[list[Sample], list[Sample]]:  # one view of each drawn question; all views of all questions
@@ -225,8 +228,7 @@ def measured_routers(
     samples: list[Sample],
 ) -> dict[str, list[str]]:  # row -> an output per sample
     "Recorded outputs of the routers, and those of the constant routers."
-    with open(kit_path("data", "measured", "router.csv"), encoding="utf-8", newline="") as f:
-        said = {(r["model"], r["id"]): r["reply"] for r in csv.DictReader(f)}
+    said = {(r["model"], r["id"]): r["reply"] for r in read_rows(kit_path("data", "measured", "router.csv"))}
     models = [m for m in ROUTERS if all((m, s.id) in said for s in samples)]
     return {ROUTERS[m]: [said[m, s.id] for s in samples] for m in models} | {
         name: [say(s) for s in samples] for name, say in MAJORITIES.items()

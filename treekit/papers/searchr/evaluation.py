@@ -57,7 +57,6 @@ LAST = "after PPO"
 
 
 def navigator(
-    P: Profile,
     stage: str = LAST,  # "after SFT", "after PPO"
     named: dict = {},  # stage -> the profile of its navigator
 ):  # an LLM client; None: the profile's own. Raises a `UsageError` for an unavailable stage
@@ -84,13 +83,12 @@ def who_navigates(
 def what_ran(
     methods: dict,  # printed name -> method
     P: Profile,
-    stages: dict = STAGE_OF_ROW,
-    named: dict = {},
+    named: dict = {},  # stage -> the profile of its navigator
 ) -> dict[str, str]:  # printed name -> description; only of rows whose name is not enough
     "Descriptions of the models behind the printed names of a run."
     said = {}
     for name, method in methods.items():
-        own = [who_navigates(P, stages.get(name, LAST), named)] if "navigator" in requirements_of(method) else []
+        own = [who_navigates(P, STAGE_OF_ROW.get(name, LAST), named)] if "navigator" in requirements_of(method) else []
         if getattr(method, "decomposer", "") == "prompted":
             own.append(f"{P.model}, prompted")
         if type(method).__name__ == "SearchR1":
@@ -186,7 +184,6 @@ def run_rows(
     methods: dict,  # printed name -> method
     questions: dict,  # data set -> its questions
     P: Profile,
-    stages: dict = STAGE_OF_ROW,  # printed name -> stage of its navigator
     named: dict = {},  # stage -> the profile of its navigator
     runs: int = 1,  # number of runs
 ) -> Results:  # `Runs`, if several
@@ -198,7 +195,6 @@ def run_rows(
             {name: Intervened(m, Rerun(i)) if i else m for name, m in methods.items()},
             questions,
             P,
-            stages,
             named,
         )
         for i in range(runs)
@@ -207,15 +203,15 @@ def run_rows(
     return made[0] if runs == 1 else Runs(**vars(made[0]) | dict(facts=facts), runs=made)
 
 
-def _run_once(methods, questions, P, stages, named):
+def _run_once(methods, questions, P, named):
     parts = {}  # stage, or "" for methods without a navigator -> methods
     for name, method in methods.items():
-        stage = stages.get(name, LAST) if "navigator" in requirements_of(method) else ""
+        stage = STAGE_OF_ROW.get(name, LAST) if "navigator" in requirements_of(method) else ""
         parts.setdefault(stage, {})[name] = method
     found = []
     for stage, some in parts.items():
         try:
-            chat = navigator(P, stage, named) if stage else None
+            chat = navigator(stage, named) if stage else None
         except UsageError as e:
             print(f"{', '.join(some)}: left out; {e}")
         else:
@@ -522,9 +518,10 @@ def stages_table(*given) -> Artefact:  # part: tests
             value, low, high = bootstrap(own := [*values(stage, metric)])
             cell = dict(method=name, dataset="musique", metric=metric)
             rows.append(cell | dict(n=len(own), failures=0, value=value, low=low, high=high))
-            test = paired_test(*([*values(s, metric).sort_index()] for s in (stage, "after GRPO")))
-            points = {k: 100 * getattr(test, k) for k in ("difference", "low", "high")}
-            tests.append(cell | dict(dataset="MuSiQue", n=test.n) | points | dict(p=test.p))
+            if name != "Ours":
+                test = paired_test(*([*values(s, metric).sort_index()] for s in (stage, "after GRPO")))
+                points = {k: 100 * getattr(test, k) for k in ("difference", "low", "high")}
+                tests.append(cell | dict(dataset="MuSiQue", n=test.n) | points | dict(p=test.p))
     differs = [
         "SmolLM2-135M-Instruct",
         "GRPO in the place of PPO",
@@ -539,7 +536,7 @@ def stages_table(*given) -> Artefact:  # part: tests
     shown = t.save(table, note=note, digits=2, ran={name: stage for stage, name in stages.items()})
     t.dots(shown, ran="SmolLM2, adapters, real questions")
     note = "In points; p: sign flips. Recorded replies of SmolLM2."
-    t.save(tests[2:], "tests", "the policy against the others", note)
+    t.save(tests, "tests", "the policy against the others", note)
     return t
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #41f0fc09

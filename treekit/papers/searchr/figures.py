@@ -14,7 +14,7 @@ from ...config import UsageError
 from ...experiments.results import Row
 from ...experiments.tables import by_words, sample_questions
 from ...figures.artefact import Artefact
-from .evaluation import navigator, setting
+from .evaluation import setting
 from .method import METHODS
 from ...scoring.short import em
 from ...utils.sanitize import printable
@@ -275,7 +275,7 @@ def best_case(
     found = sample_questions(t.P, (dataset,))[dataset]
     same = [q for q in found if q.question == known]
     asked = [by_words(question, found)] if question else same or found[:30]
-    rows = t.run(METHODS, {dataset: asked}, navigator=navigator(t.P)).rows
+    rows = t.run(METHODS, {dataset: asked}).rows
     row = t.best(rows, lambda r: rank(bool(r.golds) and em(r.answer, r.golds) == 1, path_steps(r.trace)))
     return t, row, len(asked)
 
@@ -320,7 +320,7 @@ def sentence_tree(*given, sentence: str) -> Artefact:
         raise UsageError('there is no sentence to draw: give one with --set sentence="…"')
     number = max(range(len(annotated.sentences)), key=lambda i: len(annotated.sentences[i].heads))
     drawn, relations = annotated.sentences[number], ()
-    if not t.P.parser.startswith("spacy"):
+    if not t.P.part("parser").startswith("spacy"):
         relations = tuple(w.deprel for w in parser_for(t.P).parse([sentence])[0].sentences[number].tokens)
     draw = partial(draw_parse, sentence, drawn, annotated.entities, relations)
     t.draw(draw, ran=ran_line("no model", "", (), "one sentence"))
