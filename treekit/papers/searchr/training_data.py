@@ -148,16 +148,9 @@ def parted(
     pairs: list[Pair],
     sft: int = 300,  # pairs of S_t for fine-tuning
     seed: int = 0,  # random seed
-    # score of a path: only a question's best correct path is fine-tuned on; None: all
-    prefer: Callable[[Pair], float] | None = None,
 ) -> Parts:
     "Split pairs into the data of the stages. Raises a `UsageError` if no path led to a correct answer."
     right, asked = [p for p in pairs if p.right], list(dict.fromkeys(p.asked for p in pairs))
-    if prefer:
-        best = {}
-        for p in right:
-            best[p.asked] = max(best.get(p.asked, p), p, key=prefer)  # the first of equals
-        right = [*best.values()]
     if not right or len(asked) < 2:
         raise UsageError(
             f"{len(pairs)} paths of {len(asked)} questions, {len(right)} of them right: "
