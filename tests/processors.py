@@ -20,8 +20,8 @@ SETTINGS = {  # name -> environment; numpy's OpenBLAS has its own choice of inst
     | dict.fromkeys(THREADS, "2"),
 }
 NAMES = {name for setting in SETTINGS.values() for name in setting}
-TESTS = "vector_cache encoders what_comes_with_the_kit syntax ppo".split()
-NOTEBOOKS = r"nbs/.*/\d+_(instruction_set|vector_cache|dense|vectors|parser|ppo)\.ipynb"
+TESTS = "vector_cache encoders what_comes_with_the_kit syntax adapter_training".split()
+NOTEBOOKS = r"nbs/.*/\d+_(instruction_set|vector_cache|dense|vectors|parser|adapters)\.ipynb"
 
 
 def commands():
