@@ -388,7 +388,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 76, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 42_272), ("tests", 18_262)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 41_599), ("tests", 18_232)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
@@ -397,10 +397,9 @@ def test_statements_may_only_become_fewer(folders, most):
 
 
 LONGER = """
-arise/figure4 arise/inconsistencies arise/textclaims rdr2/algorithm1 rdr2/inconsistencies rdr2/table12 rdr2/textclaims
-real/methods real/retrieval real/vanilla searchr/equations searchr/inconsistencies searchr/prompts searchr/retrieval
-searchr/table11 shared/errors toq/algorithm1 toq/causes toq/equations toq/inconsistencies toq/prompts toq/table1
-toq/textclaims treerare/bridging treerare/inconsistencies treerare/textclaims
+arise/figure4 arise/inconsistencies rdr2/inconsistencies rdr2/table12 real/methods real/retrieval real/vanilla
+searchr/inconsistencies searchr/retrieval searchr/table11 shared/errors toq/inconsistencies toq/table1
+treerare/inconsistencies
 """  # they compute what no other notebook does; the list may only become shorter
 
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from treekit.config import UsageError
 from treekit.core.method import Trace
 from treekit.papers.toq.figures import draw_architecture, draw_single_and_tree, question_of, subquestions_of
 from treekit.figures.plots import without_glyph
 
-from commands import run_notebook, warmly
+from commands import run_notebook
 from test_drawing import MORE_SEEDS, apart, overlap
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,30 +125,6 @@ def test_what_was_asked_is_found():
 
 
 # --- artefacts
-
-
-@pytest.mark.slow
-def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
-    "Algorithm 1, prompts and errata need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
-    import csv
-    from treekit.artefacts.reproduce import reproduce_all
-    from treekit.artefacts.catalog import runnable
-
-    warmly(monkeypatch)
-    tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
-    assert [(t.name, t.code, t.error) for t in tasks] == [
-        ("toq/algorithm1", 0, ""),
-        ("toq/prompts", 0, ""),
-        ("toq/inconsistencies", 0, ""),
-    ]
-    read = lambda name: list(csv.DictReader((folder / "toq" / f"{name}.csv").open(encoding="utf-8", newline="")))
-    assert [r["line"] for r in read("algorithm1") if r["line"].isdigit()] == ["1", "2", *map(str, range(4, 20))]
-    from treekit.papers.toq.planner import PROMPTS
-
-    assert {(p.name, p.template) for p in PROMPTS.values()} <= {(r["name"], r["prompt"]) for r in read("prompts")}
-    assert sum(r["claim"].startswith("O.Ass of") and r["finding"] == "differs" for r in read("inconsistencies")) == 10
-    with pytest.raises(UsageError):
-        runnable(("treerare/algorithm",))  # stands in the paper's own notebook
 
 
 @pytest.mark.slow
