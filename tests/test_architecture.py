@@ -388,7 +388,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 76, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 41_599), ("tests", 18_232)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 41_239), ("tests", 18_237)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
@@ -397,9 +397,8 @@ def test_statements_may_only_become_fewer(folders, most):
 
 
 LONGER = """
-arise/figure4 arise/inconsistencies rdr2/inconsistencies rdr2/table12 real/methods real/retrieval real/vanilla
-searchr/inconsistencies searchr/retrieval searchr/table11 shared/errors toq/inconsistencies toq/table1
-treerare/inconsistencies
+arise/figure4 rdr2/table12 real/methods real/retrieval real/vanilla searchr/retrieval searchr/table11 shared/errors
+toq/table1
 """  # they compute what no other notebook does; the list may only become shorter
 
 

@@ -530,21 +530,6 @@ def test_claims_follow_their_sentences():
     assert sum("by construction" in c.untested for c in load_claims("toq")) == 4
 
 
-@pytest.mark.parametrize("paper", ["treerare", "toq", "arise", "searchr", "rdr2"])
-def test_an_erratum_is_an_inconsistency(paper):
-    "What agrees, or can't be checked, is in a table of its own; a mean over questions is no error."
-    from treekit.figures.tables import is_consistent
-
-    def rows(name):
-        path = OFFLINE / paper / f"{name}.csv"
-        return list(csv.DictReader(path.open(encoding="utf-8", newline=""))) if path.exists() else []
-
-    assert rows("inconsistencies") and not any(is_consistent(r["finding"]) for r in rows("inconsistencies"))
-    assert all(is_consistent(r["finding"]) for r in rows("inconsistencies_checked"))
-    assert not any("mean over questions" in r["finding"] for r in rows("inconsistencies"))
-    assert is_consistent("holds: on ASQA") and not is_consistent("holds for EM alone") and not is_consistent("differs")
-
-
 def test_failed_questions_judge_no_claim(tmp_path):
     "A server's errors score 0: a method whose every question failed is not a worse method."
     rows = [row(m, "films", right) for m, right in dict(Ours=50, A=0, B=20).items()]

@@ -13,7 +13,8 @@ from paper_text import plain
 
 from treekit.config import root
 from treekit.core.method import configure, settings
-from treekit.figures.tables import contradictions
+from treekit.figures.tables import contradictions, is_consistent
+from treekit.figures.verdicts import published
 from treekit.llm.prices import load_prices, price_of
 from treekit.papers.plugin import get_paper, papers
 from treekit.papers.rdr2.method import RDR2
@@ -39,35 +40,45 @@ def test_each_paper_has_a_short_page_on_what_a_full_run_takes():
 def test_only_contradictions_in_print_are_counted():
     "Each line of the list is about an entry, and none of a mean over questions, of rounding or of a run is counted."
     for line in get_paper("real").rows("errata.csv"):
-        with open(
-            root() / "figures" / "offline" / line["paper"] / "inconsistencies.csv", encoding="utf-8", newline=""
-        ) as f:
-            assert (line["where"], line["claim"]) in {(r["where"], r["claim"]) for r in csv.DictReader(f)}, line
-    counted = {p: contradictions(root() / "figures" / "offline", p) for p in NAMES}
-    assert all(1 <= len(rows) <= 14 for rows in counted.values())
-    found = [r for rows in counted.values() for r in rows]
-    assert not [
-        r
-        for r in found
-        if "mean over questions" in r["finding"]
-        or r["finding"].startswith(("truncated", "rounding"))
-        or "read rightly" in r["finding"]
-    ]
+        entries = get_paper(line["paper"]).rows("errata.csv")
+        assert (line["where"], line["claim"]) in {(r["where"], r["claim"]) for r in entries}, line
+    found = [r for p in NAMES for r in contradictions(p)]
+    assert not [r for r in found if re.match("truncated|rounding|.*(mean over questions|read rightly)", r["finding"])]
+    assert is_consistent("holds: on ASQA") and not is_consistent("holds for EM alone") and not is_consistent("differs")
 
 
 def test_what_the_papers_text_explains_is_no_erratum():
     "SEARCH-R says that a row is quoted, ARISE that it is behind on Llama, RDR² that it is ahead on most metrics."
     for paper, where in (("searchr", "Tables 2, 9"), ("arise", "Sec. 3.2"), ("rdr2", "Sec. 5.1")):
-        assert where not in {r["where"] for r in contradictions(root() / "figures" / "offline", paper)}
-        with open(
-            root() / "figures/offline" / paper / "inconsistencies_checked.csv", encoding="utf-8", newline=""
-        ) as f:
-            assert where in {r["where"] for r in csv.DictReader(f)}
+        assert where not in {r["where"] for r in contradictions(paper)}
+        assert where in {r["where"] for r in get_paper(paper).rows("errata.csv") if is_consistent(r["finding"])}
+
+
+def test_means_that_are_errata_follow_from_the_printed_cells():
+    "TreeRare's averages of three data sets, and Tree-of-Question's overall scores: the mean of coherence and a tenth of answerability."
+
+    def printed(paper, table):
+        cells = published(paper, table)
+        return {
+            (c["group"], c["method"], c["dataset"], c["metric"]): c["value"] for c in cells if c["value"] is not None
+        }
+
+    one, checked = printed("treerare", "table1"), 0
+    for r in get_paper("treerare").rows("errata.csv"):
+        if named := re.match(r"AVG of (.*), (\S+)$", r["claim"]):
+            mean = sum(one[named[2], named[1], d, "COVER-EM"] for d in ("HotpotQA", "MuSiQue", "2WikiMQA")) / 3
+            checked += abs(mean - float(r["recomputed"])) <= 0.0005
+    for r in get_paper("toq").rows("errata.csv"):
+        if named := re.match("O.Ass of (.*) is the mean", r["claim"]):
+            cells = {(m, x): v for (_, m, _, x), v in printed("toq", r["where"].lower().replace(" ", "")).items()}
+            mean = (cells[named[1], "S.Coh"] + cells[named[1], "Ans"] / 10) / 2
+            checked += r["recomputed"].startswith(f"{mean:.2f} ") and float(r["printed"]) == cells[named[1], "O.Ass"]
+    assert checked == 5 + 10
 
 
 def test_counts_of_errata_agree_everywhere():
     "The list of all contradictions and README have the same numbers."
-    counted = {p: len(contradictions(root() / "figures/offline", p)) for p in NAMES}
+    counted = {p: len(contradictions(p)) for p in NAMES}
     labels = {p: get_paper(p).label for p in NAMES}
     with open(root() / "figures/offline/across/errata.csv", encoding="utf-8", newline="") as f:
         rows = [r["paper"] for r in csv.DictReader(f)]

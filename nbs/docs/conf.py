@@ -42,7 +42,6 @@ include_patterns = [
     "assignments/*",
     "explore/*",
     "train/*",
-    "reproduce/*/inconsistencies.ipynb",
 ]
 exclude_patterns = [
     "**.ipynb_checkpoints",

@@ -6,7 +6,7 @@
 __all__ = ['FLAGS', 'LEGEND', 'LEGEND_OF_FAILURES', 'NO_VERDICT', 'LEGEND_OF_VERDICTS', 'LEGEND_OF_PRINT', 'PageCell',
            'pivot_cells', 'span_of', 'is_synthetic_table', 'what_was_run', 'TablePage', 'to_markdown', 'markdown_page',
            'to_html', 'html_page', 'command_line', 'save_csv', 'save_table', 'table_text', 'is_consistent',
-           'contradictions', 'save_errata']
+           'contradictions']
 
 # %% ../../nbs/16_figures/08_tables.ipynb #bad1da96
 import re, shlex
@@ -490,45 +490,10 @@ def is_consistent(finding: str) -> bool:
     return bool(_NO_ERRATUM.fullmatch(finding.strip()))
 
 
-def contradictions(
-    folder: Path,  # figures/<profile>
-    paper: str,
-) -> list[dict]:  # where, claim, printed, recomputed, finding; the most telling one first
+def contradictions(paper: str) -> list[dict]:  # where, claim, printed, recomputed, finding; the most telling one first
     "Errata of a paper that follow from its printed numbers and sentences alone."
-    about = {
-        (r["where"], r["claim"]): r["counted"] for r in get_paper("real").rows("errata.csv") if r["paper"] == paper
-    }
-
-    def counted(r):
-        return about.get((r["where"], r["claim"]), "yes")
-
-    rows = [
-        r
-        for r in read_rows(folder / paper / "inconsistencies.csv")
-        if not is_consistent(r["finding"]) and counted(r) != "no"
-    ]
-    return sorted(rows, key=lambda r: counted(r) != "first")
-
-
-def save_errata(
-    entries: list[dict],  # with where, claim, printed, recomputed, finding and further fields
-    folder: Path | str,  # figures/<profile>/<paper>
-    title: str,
-    note: str = "",
-):  # DataFrame of the errata
-    "Write the errata as `inconsistencies`, and consistent entries as `inconsistencies_checked`."
-    import pandas as pd
-
-    made = pd.DataFrame(entries)
-    assert (made.finding != "").all()
-    fine = made.finding.map(is_consistent)
-    save_table(made[~fine], folder, "inconsistencies", title, note)
-    if fine.any():
-        save_table(
-            made[fine],
-            folder,
-            "inconsistencies_checked",
-            f"{title}: what was recomputed, and is no inconsistency",
-            note,
-        )
-    return made[~fine].reset_index(drop=True)
+    listed = get_paper("real").rows("errata.csv")
+    about = {(r["where"], r["claim"]): r["counted"] for r in listed if r["paper"] == paper}
+    rows = [r | dict(counted=about.get((r["where"], r["claim"]), "yes")) for r in get_paper(paper).rows("errata.csv")]
+    rows = [r for r in rows if not is_consistent(r["finding"]) and r["counted"] != "no"]
+    return sorted(rows, key=lambda r: r["counted"] != "first")
