@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from .pipeline import PipelineContext
 from ..config import UsageError, missing_library
 from ..core.prompts import CallFailed, PerLoop
-from ..llm.openai_protocol import Refused, read_body, read_request, response_body, wrong_request
 
 # %% ../../nbs/17_adapters/04_proxy.ipynb #cd13d5d1
+_PARAMETERS = ("n", "temperature", "max_tokens", "stop")
+_READ = (*_PARAMETERS, "messages", "model", "max_completion_tokens", "user")
+
+
 class _Session:
     "A question whose pipeline uses the server."
 
@@ -24,40 +27,32 @@ class _Session:
         self.own, self.latest = own, own.context.clock.now
 
     async def complete(self, body):
-        asked = read_request(body)
-        parameters = {
-            name: getattr(asked, name) for name in ("n", "sample", "temperature", "max_tokens", "stop", "logprobs")
-        }
-        self.enter()
-        try:
-            made = await self.own.complete(list(asked.messages), **parameters)
-        except CallFailed as e:
-            raise Refused(502, e.kind.replace(" ", "_"), str(e)) from e
-        except UsageError as e:
-            raise Refused(400, "run_ended", str(e)) from e  # a status that clients don't retry
-        self.leave()
-        return response_body(made, self.own.context.llm.model)
-
-    async def retrieve(self, body):
-        queries, k = (body.get("queries"), body.get("k", 5)) if isinstance(body, dict) else (None, 5)
-        if not isinstance(queries, list) or not queries or not all(isinstance(q, str) for q in queries):
-            raise wrong_request("queries should be a list of texts")
-        if type(k) is not int or not 1 <= k <= 1000:
-            raise wrong_request("k should be a whole number from 1 to 1000")
-        self.enter()
-        try:
-            found = await self.own.retrieve(queries, k)
-        except UsageError as e:
-            raise Refused(400, "run_ended", str(e)) from e
-        return dict(passages=[[dict(id=p.id, title=p.title, text=p.text) for p in passages] for passages in found])
-
-    def enter(self):
-        "Continue at the logical time of the last request that has ended."
+        "Chat completion of the run's model."
+        if unread := [name for name, value in body.items() if name not in _READ and value not in (None, "", 0, 1, [], {})]:
+            raise UsageError(f"{unread[0]} isn't passed on here: leave it out")
+        given = {name: body.get(name) for name in _PARAMETERS}
+        given["max_tokens"] = given["max_tokens"] or body.get("max_completion_tokens")
+        stop = given["stop"] or ()
+        given["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
         self.own.enter()
         self.own.context.clock.advance(self.latest)
-
-    def leave(self):
+        made = await self.own.complete(body["messages"], **given)
         self.latest = max(self.latest, self.own.context.clock.now)
+        choices = [
+            dict(index=i, message=dict(role="assistant", content=c.text), finish_reason=c.finish)
+            for i, c in enumerate(made)
+        ]
+        sent, written = sum(c.tokens_in for c in made), sum(c.tokens_out for c in made)
+        usage = dict(prompt_tokens=sent, completion_tokens=written, total_tokens=sent + written)
+        model = self.own.context.llm.model
+        return dict(id="treekit", object="chat.completion", created=0, model=model, choices=choices, usage=usage)
+
+    async def retrieve(self, body):
+        "Passages of the run's retriever."
+        self.own.enter()
+        self.own.context.clock.advance(self.latest)
+        found = await self.own.retrieve(list(body["queries"]), body.get("k", 5))
+        return dict(passages=[[dict(id=p.id, title=p.title, text=p.text) for p in passages] for passages in found])
 
 
 _POST = {"/v1/chat/completions": _Session.complete, "/v1/retrieve": _Session.retrieve}
@@ -71,27 +66,17 @@ class _Server:
 
     async def __call__(self, request):
         "JSON response to a request."
-        from starlette.responses import Response
+        from starlette.responses import JSONResponse
 
-        status, body = 200, {}
+        session = self.sessions.get((request.headers.get("authorization") or "").removeprefix("Bearer ").strip())
+        if session is None:
+            return JSONResponse(_error("the API key is of no question that is being answered"), 401)
         try:
-            session = self.sessions.get((request.headers.get("authorization") or "").removeprefix("Bearer ").strip())
-            if session is None:
-                raise Refused(401, "invalid_api_key", "the API key is of no question that is being answered")
-            path = request.url.path
-            if request.method == "GET" and path == "/v1/models":
-                body = dict(
-                    object="list", data=[dict(id=session.own.context.llm.model, object="model", owned_by="treekit")]
-                )
-            elif request.method == "POST" and path in _POST:
-                body = await _POST[path](session, read_body(await request.body()))
-            else:
-                raise Refused(404, "not_found", f"there are {', '.join(_POST)} and /v1/models here")
-        except Refused as e:
-            status, body = e.status, e.body
-        except asyncio.CancelledError:
-            status, body = 503, Refused(503, "run_ended", "the run was stopped").body  # the server closes
-        return Response(json.dumps(body), status, media_type="application/json")
+            return JSONResponse(await _POST[request.url.path](session, await request.json()))
+        except CallFailed as e:
+            return JSONResponse(_error(e), 502)
+        except (UsageError, ValueError, KeyError, TypeError, AttributeError) as e:
+            return JSONResponse(_error(e), 400)  # a status that clients don't retry
 
     def start(self):
         try:
@@ -102,7 +87,7 @@ class _Server:
         from starlette.routing import Route
 
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=256)
-        app = Starlette(routes=[Route("/{path:path}", self.__call__, methods=["GET", "POST"])])
+        app = Starlette(routes=[Route(path, self.__call__, methods=["POST"]) for path in _POST])
         config = uvicorn.Config(
             app,
             ws="none",
@@ -122,6 +107,11 @@ class _Server:
             await task
         finally:
             sock.close()
+
+
+def _error(why):
+    "Body of an error in the form of the protocol."
+    return dict(error=dict(message=str(why), type="invalid_request"))
 
 
 _servers = PerLoop(_Server)
