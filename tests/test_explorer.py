@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import pytest
 
-from treekit import ablate, load as questions
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
 from treekit.store.run_store import Store
@@ -17,7 +16,6 @@ from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
-from treekit.explorer.overrides import unread_fields
 from treekit.explorer.runs import RunData, open_run
 from treekit.explorer.server import ServedExplorer
 from treekit.papers.registry import method
@@ -184,20 +182,6 @@ def test_the_command(tmp_path):
     assert page.returncode == 0 and (tmp_path / "run.html").stat().st_size > 50_000
     unknown = treekit("explore", "nothing", "--html", str(tmp_path / "x.html"))
     assert unknown.returncode == 2 and "no run is named" in unknown.stderr
-
-
-def test_fields_that_can_not_matter_are_named(done):
-    "TreeRare reads its fields of AmbigDocs on AmbigDocs alone; a study of such a field finds the same, and the store has no new call."
-    store, runs = done
-    api, name = ExplorerAPI(store, forks=True), runs["treerare"]
-    calls = store.query("SELECT COUNT(*) FROM calls")
-    found = api.get(f"unread/{name}/treerare")
-    assert found["answers"] == 3 and {*found["fields"]} >= {"picked_ambiguous", "top_k_ambigdocs"}
-    assert not {"top_k", "tree", "candidates"} & {*found["fields"]}
-    assert unread_fields(open_run(store, name), "treerare", nodes=1)[1] == 1
-    assert store.query("SELECT COUNT(*) FROM calls") == calls
-    study = ablate("treerare", questions("hotpotqa", n=3, data="synthetic:100"), picked_ambiguous=[4, 5])
-    assert study.without_effect == ["picked_ambiguous"]
 
 
 def test_the_page_runs_switches_sweeps_and_forks(done):

@@ -1,4 +1,4 @@
-"The explorer's page: state in the address, tables, text diff, full-text search, timeline, annotations, what a phone shows."
+"The explorer's page: state in the address, tables, text diff, full-text search, annotations, what a phone shows."
 
 import csv, io, json
 

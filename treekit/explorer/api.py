@@ -14,15 +14,13 @@ from ..store.run_store import Store
 from .diff import align, compare_runs
 from .request_validation import changes_of, edits_of, fields_record, sweep_record
 from .edited_parses import drawn_passage, drawn_question, hung_elsewhere
-from .fonts import whole_font
 from .first_wrong import first_wrong_nodes
 from .forks import fork, without_edits
 from .runs import OpenRun, RunData, open_run, run_list
-from .overrides import switch, switched_run, unread_fields
+from .overrides import switch, switched_run
 from .trees import details, outline
 from .jobs import Jobs
 from .text_search import TextIndex
-from .timeline import timeline
 from ..experiments.run_records import notes_of, save_note
 
 # %% ../../nbs/19_explorer/14_api.ipynb #a5c52a4e
@@ -60,24 +58,12 @@ class RunReader:
         "A run's rows."
         run = self.run(name)
         notes = {} if run.running else notes_of(self.store, run.name)
-        rows = [
-            line | self._glossed(name, line) | (dict(note=notes[line["i"]]) if line["i"] in notes else {})
-            for line in run.listing()
-        ]
+        rows = [line | (dict(note=notes[line["i"]]) if line["i"] in notes else {}) for line in run.listing()]
         return dict(name=run.name, head=run.kept.head, free=run.kept.profile.offline, rows=rows)
-
-    def _glossed(self, name, line):
-        "English for a row's question, gold and answer, where there is any."
-        if (gloss := self.run_data(name).gloss(line["dataset"])) is None:
-            return {}
-        golds = "; ".join(filter(None, map(gloss, line["golds"])))
-        return dict(gloss=dict(question=gloss(line["question"]), answer=gloss(line["answer"]), golds=golds))
 
     def tree(self, name: str, i: str) -> dict:
         "An answer's tree."
-        row = self.run(name).rows[int(i)]
-        found, gloss = outline(row.trace), self.run_data(name).gloss(row.dataset)
-        return found if gloss is None else found | dict(gloss=[gloss(text) for text in found["text"]])
+        return outline(self.run(name).rows[int(i)].trace)
 
     def wrong(self, name: str, i: str) -> dict:
         "An answer's first wrong node; looked for if the run's model is the simulated one."
@@ -90,11 +76,6 @@ class RunReader:
         "Score and cost of a run's methods."
         run = self.run(name)
         return dict(methods=run.summary(), free=run.kept.profile.offline)
-
-    def timeline(self, name: str, i: str) -> dict:
-        "Calls of an answer over time."
-        row = self.run(name).rows[int(i)]
-        return timeline(row.trace, self.store, row.usage.seconds)
 
     def search(self, name: str, query: str) -> dict:
         "Texts of a run that have the words of a query."
@@ -118,10 +99,6 @@ class RunReader:
             self._runs = {k: r for k, r in self._runs.items() if r.name != run.name}  # its answers are judged again
         return dict(note=note)
 
-    def font(self) -> dict:
-        "A Korean font."
-        return whole_font()
-
     def compare(self, first: str, second: str, *methods: str) -> dict:
         "Two runs, or two methods of them."
         if len(methods) not in (0, 2):
@@ -131,18 +108,6 @@ class RunReader:
     def align(self, first: str, i: str, second: str, j: str) -> dict:
         "Two trees."
         return align(self.run(first).rows[int(i)].trace, self.run(second).rows[int(j)].trace)
-
-# %% ../../nbs/19_explorer/14_api.ipynb #05b73ac7
-def _gloss_details(found, gloss):
-    "Add English translations to a node's Korean text, facts, passages and replies."
-    found["gloss"] = dict(
-        text=gloss(found["text"]), facts={k: said for k, text in found["facts"] if (said := gloss(text))}
-    )
-    for hit in found["hits"]:
-        hit["gloss"] = gloss(hit["text"], hit.get("title", ""))
-    for call in found["calls"]:
-        if call.get("reply"):
-            call["gloss"] = gloss(call["reply"])
 
 # %% ../../nbs/19_explorer/14_api.ipynb #dc1fac30
 SHOWN_PARSES = 5  # passages of a node whose trees are drawn, the best first
@@ -160,8 +125,6 @@ class NodeReader:
         node = row.trace.nodes[int(id)]
         found = details(row.trace, node, row.question, self.runs.store, self.runs.run_data(name).passages(row))
         document = self._document(name, row, node) if node.kind in ("document", "routing") else None
-        if gloss := self.runs.run_data(name).gloss(row.dataset):
-            _gloss_details(found, gloss)
         return found | dict(
             queries=node.data.get("queries", []),
             document=document,
@@ -247,10 +210,6 @@ class ReplayJobs:
         "What can be changed."
         return fields_record(self.runs.run(name), method)
 
-    def unread(self, name: str, method: str) -> dict:
-        "Fields that the method doesn't read on these questions, and on how many of them that was tried."
-        return dict(zip(("fields", "answers"), unread_fields(self.runs.run(name), method)))
-
     def under_way(self) -> dict:
         "The job that runs now, if there is one."
         job = self.jobs.under_way()
@@ -332,13 +291,10 @@ class ExplorerAPI:
             compare=runs.compare,
             align=runs.align,
             summary=runs.summary,
-            timeline=runs.timeline,
             search=runs.search,
             parse=nodes.parse,
             fields=replays.fields,
-            unread=replays.unread,
             job=replays.job,
-            font=runs.font,
         )
         with self._lock:
             try:

@@ -7,7 +7,7 @@ __all__ = ['Replayer', 'first_wrong_nodes']
 
 # %% ../../nbs/19_explorer/10_first_wrong.ipynb #4a2ecf43
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -45,9 +45,7 @@ class Replayer:
         self,
         opened: OpenRun,
         new_calls: bool,  # of the run's model
-        method: Callable | None = None,  # from the run's method to the one that is replayed; default: the same
     ):
-        self.method = method or (lambda own: own)
         self.opened, self.new_calls, self.kept = opened, new_calls, opened.kept
         self.data, self.prompts, self.made, self.indices = (
             RunData(opened.kept),
@@ -66,7 +64,7 @@ class Replayer:
             given = given_again(self.kept, self.asked)
             others = dict(router=models.router, navigator=models.navigator)
             stored = {r: c and CachedClient(c, self.opened.store, profile.budget) for r, c in chats.items()}
-            self.made[name] = self.method(method), stored, Resources(profile, self.asked, given, **others)
+            self.made[name] = method, stored, Resources(profile, self.asked, given, **others)
         return self.made[name]
 
     def _chat(self, models):

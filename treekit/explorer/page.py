@@ -15,10 +15,9 @@ from pathlib import Path
 from ..config import UsageError
 from ..utils.atomic_write import write_whole
 from .api import ExplorerAPI
-from .fonts import font_of
 
 # %% ../../nbs/19_explorer/15_page.ipynb #e07b4f5a
-SCRIPT_PARTS = "elements tree_view text_diff run_table timeline explorer switches sources".split()  # in this order
+SCRIPT_PARTS = "elements tree_view text_diff run_table explorer switches sources".split()  # in this order
 
 
 def asset(name: str) -> str:
@@ -45,8 +44,7 @@ def paths_of(api: ExplorerAPI, names: list[str], other: str = ""):  # of (path, 
         yield f"run/{name}", found
         yield f"summary/{name}", api.get(f"summary/{name}")
         for row in found["rows"]:
-            for what in ("tree", "timeline"):
-                yield f"{what}/{name}/{row['i']}", api.get(f"{what}/{name}/{row['i']}")
+            yield f"tree/{name}/{row['i']}", api.get(f"tree/{name}/{row['i']}")
     if other:
         found = api.get(f"compare/{names[0]}/{other}")
         yield f"compare/{names[0]}/{other}", found
@@ -113,7 +111,7 @@ def in_chunks(things) -> tuple[dict, list[str]]:  # path -> chunk's number; the 
     return paths, chunks
 
 # %% ../../nbs/19_explorer/15_page.ipynb #3cab8190
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; font-src data:; img-src data:"
+POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{policy}"><title>treekit explorer</title>
@@ -130,9 +128,7 @@ def page_of(
 ) -> str:  # HTML
     "Some runs as one page."
     paths, chunks = in_chunks(paths_of(api, names, other))
-    said = "".join(zlib.decompress(base64.b64decode(c)).decode() for c in chunks)
-    font, note = font_of("".join(map(chr, {int(code, 16) for code in re.findall(r"\\u([0-9a-f]{4})", said)})))
-    index = dict(paths=paths, options=dict(page=True, run=names[0], other=other, row=row, font=True, note=note))
+    index = dict(paths=paths, options=dict(page=True, run=names[0], other=other, row=row))
     module = re.sub(r"^export default \{.*?^\};\n", "", asset("explorer.js"), flags=re.S | re.M)
     if "</script" in module.lower():
         raise UsageError("the explorer's module can't stand in a page")
@@ -140,7 +136,7 @@ def page_of(
         "const source = savedSource(id => document.getElementById(id));\n"
         "window.explorer = new Explorer(document.getElementById('explorer'), source, source.options);"
     )
-    parts = [_HEAD.format(policy=POLICY, style=font + asset("explorer.css"))]
+    parts = [_HEAD.format(policy=POLICY, style=asset("explorer.css"))]
     parts.append(f'<script type="application/json" id="index">{script_safe(index)}</script>\n')
     parts += [f'<script type="text/plain" id="chunk{n}">{c}</script>\n' for n, c in enumerate(chunks)]
     return "".join(parts) + f'<script type="module">\n{module}\n{start}\n</script></body></html>\n'

@@ -181,7 +181,7 @@ class RunData:
     "The passages and documents of a run, looked up by id; loaded on first use."
 
     def __init__(self, kept: RunRecord):
-        self.kept, self._corpora, self._glosses = kept, {}, {}
+        self.kept, self._corpora = kept, {}
 
     @functools.cached_property
     def library(self):
@@ -206,15 +206,6 @@ class RunData:
             }
         except UsageError:
             return {}
-
-    def gloss(self, dataset: str):
-        "English for a Korean text of the data set; None where its source has none."
-        if dataset not in self._glosses:
-            from treekit.experiments.translation import glosser
-
-            langs = {q.lang for q in self.kept.questions.get(dataset, {}).values()}
-            self._glosses[dataset] = glosser(self.kept.profile, dataset, "ko" if "ko" in langs else "en")
-        return self._glosses[dataset]
 
     def passages(self, row: Row):
         "A function from a passage's id to its `Passage`, or None."

@@ -1,7 +1,6 @@
 // treekit's explorer: runs and questions, their trees, their nodes. One module for a notebook's widget, a saved page and a served one.
 // All text of models and passages goes into text nodes; nothing is ever parsed as HTML. Nothing recurses, and lists draw only what is seen.
 
-const HANGUL = /[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/;
 const ROW = 26, MOST_ROWS = 120, LONG = 20000, BLOCK = 4000, DEEPEST = 18, NARROW_PAGE = 860;
 const SMALLEST_ARCS = 0.8;  // a dependency tree is drawn smaller to fit, down to this; a wider one is scrolled
 const WIDE = 210, HIGH = 40, GAP = 34, DOWN = 52, NARROW = 132;  // of a node in the drawing, and between two; and of one where there is little room

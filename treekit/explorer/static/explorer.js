@@ -5,26 +5,16 @@ export class Explorer {
     this.build(options); this.el.explorer = this; el.append(this.el);
     this.ready = this.start(options);
   }
-  async get(...path) { const found = await this.source.get(path.map(encodeURIComponent).join("/")); this.glyphs(found); return found; }
-  // Hangul on a machine without a Korean font: fetched when the first of it comes; a saved page has its letters in its style
-  glyphs(found) { if (!this.options.font && HANGUL.test(JSON.stringify(found))) { this.options = {...this.options, font: true}; this.letters(); } }
-  async letters() {
-    let made; try { made = await this.source.get("font"); } catch { return; }
-    if (made.note) { this.missing(made.note); return; }
-    const face = new FontFace("TreekitKorean", Uint8Array.from(atob(made.font), c => c.charCodeAt(0)), {unicodeRange: made.range});
-    document.fonts.add(await face.load()); this.tree.paint();
-  }
-  missing(note) { this.fontNote.hidden = false; fill(this.fontNote, `! ${note}`); }
+  async get(...path) { return this.source.get(path.map(encodeURIComponent).join("/")); }
   say(text, wrong) { fill(this.status, text); this.status.classList.toggle("tkx-error", !!wrong); }
   async trying(work) { try { return await work(); } catch (e) { this.say(String(e && e.message || e), true); } }
 
   build(options) {
     const select = (label, change) => h("select", {"aria-label": label, change});
     const button = (text, click, more = {}) => h("button", {class: "tkx-button", click, ...more}, text);
-    this.runTable = new RunTable(this); this.finder = new TextSearch(this); this.timeline = new Timeline(this);
+    this.runTable = new RunTable(this); this.finder = new TextSearch(this);
     this.runBox = select("Run", () => this.openRun(this.runBox.value));
     this.otherBox = select("Compare with", () => this.compareWith(...(this.others[this.otherBox.value] || [""])));
-    this.fontNote = h("p", {class: "tkx-warn", hidden: true});
     this.datasetBox = select("Data set", () => this.filter()); this.methodBox = select("Method", () => this.filter());
     this.verdictBox = select("Verdict", () => this.filter()); this.sortBox = select("Sorted by", () => this.filter());
     this.searchBox = h("input", {type: "search", "aria-label": "Filter questions", placeholder: "filter questions", input: () => this.filter()});
@@ -40,7 +30,7 @@ export class Explorer {
     this.helpButton = button("?", () => this.help(), {"aria-label": "Keyboard shortcuts"});
     this.bar = h("header", {class: "tkx-bar-top"}, h(options.page ? "h1" : "b", {class: "tkx-brand"}, "treekit explorer"), this.finder.box, this.exportButton, this.copyButton, this.helpButton);
     this.left = h("section", {class: "tkx-pane tkx-left", "aria-label": "Runs and questions"},
-      h("div", {class: "tkx-tools tkx-doors"}, this.runsButton, this.benchButton), h("label", {class: "tkx-field"}, "Run", this.runBox), this.runLine = h("p", {class: "tkx-small"}), this.fontNote,
+      h("div", {class: "tkx-tools tkx-doors"}, this.runsButton, this.benchButton), h("label", {class: "tkx-field"}, "Run", this.runBox), this.runLine = h("p", {class: "tkx-small"}),
       this.otherField = h("label", {class: "tkx-field"}, "Compare with", this.otherBox), this.flipsLine, this.flipButtons,
       this.filters = h("div", {class: "tkx-filters"}, this.datasetBox, this.methodBox, this.verdictBox, this.sortBox), this.searchBox, this.counts, this.questions.el);
     this.head = h("header", {class: "tkx-head"});
@@ -51,7 +41,6 @@ export class Explorer {
       keydown: e => { if (e.key === "Enter") { this.tree.next(e.shiftKey ? -1 : 1); } else if (e.key === "Escape") this.tree.list.el.focus(); }});
     this.found = h("span", {class: "tkx-small", role: "status"});
     this.viewButton = button("Drawing", () => this.view(this.shownAs === "drawing" ? "outline" : "drawing"), {"aria-pressed": "false"});
-    this.timeButton = button("Timeline", () => this.view(this.shownAs === "timeline" ? "outline" : "timeline"), {"aria-pressed": "false"});
     this.fitButtons = h("span", {class: "tkx-zoom"}, button("Fit", () => this.tree.fit()), button("+", () => this.tree.scale(1.25)), button("−", () => this.tree.scale(0.8)));
     [...this.fitButtons.children].slice(1).forEach((b, i) => b.setAttribute("aria-label", ["Zoom in", "Zoom out"][i]));
     this.slider = h("input", {type: "range", min: "0", "aria-label": "Iteration", input: () => this.round(+this.slider.value),
@@ -59,9 +48,9 @@ export class Explorer {
         e.preventDefault(); this.slider.value = +this.slider.value + step; this.round(+this.slider.value); }});
     this.sliderText = h("output", {}); this.sliderBox = h("label", {class: "tkx-slider"}, "Iteration ", this.slider, this.sliderText);
     this.legend = h("p", {class: "tkx-small"}, "size: visits N · fill: value Q · ring: risk · thick line: best path · +n: nodes below");
-    this.trees = h("div", {class: "tkx-trees"}, h("div", {class: "tkx-one"}, this.tree.list.el, this.tree.canvas, this.timeline.el), this.secondBox = h("div", {class: "tkx-one tkx-second"}, this.secondHead = h("p", {class: "tkx-small"}), this.second.list.el));
+    this.trees = h("div", {class: "tkx-trees"}, h("div", {class: "tkx-one"}, this.tree.list.el, this.tree.canvas), this.secondBox = h("div", {class: "tkx-one tkx-second"}, this.secondHead = h("p", {class: "tkx-small"}), this.second.list.el));
     this.middle = h("section", {class: "tkx-pane tkx-middle", "aria-label": "Question and tree"}, this.head,
-      h("div", {class: "tkx-tools"}, this.nodeSearch, this.found, button("Unfold", () => this.tree.foldAll(false)), button("Fold", () => this.tree.foldAll(true)), this.viewButton, this.timeButton, this.fitButtons), this.sliderBox, this.legend, this.trees);
+      h("div", {class: "tkx-tools"}, this.nodeSearch, this.found, button("Unfold", () => this.tree.foldAll(false)), button("Fold", () => this.tree.foldAll(true)), this.viewButton, this.fitButtons), this.sliderBox, this.legend, this.trees);
     this.right = h("section", {class: "tkx-pane tkx-right", "aria-label": "Node", tabindex: "0"});
     this.bench = new Bench(this);
     this.status = h("p", {class: "tkx-status", role: "status"});
@@ -141,7 +130,7 @@ export class Explorer {
       if (wanted.row != null && this.rows[+wanted.row]) { if (+wanted.row !== this.at || this.row !== this.rows[this.at]) await this.openRow(+wanted.row, false); if (wanted.node == null && this.narrow()) this.pane("tree"); }
       const place = wanted.node != null && this.tree.t ? this.tree.place.get(+wanted.node) : undefined;
       if (place !== undefined) this.tree.pick(place);
-      if (["outline", "drawing", "timeline"].includes(wanted.view || "outline")) this.view(wanted.view || "outline");
+      if (["outline", "drawing"].includes(wanted.view || "outline")) this.view(wanted.view || "outline");
     });
   }
   async copyLink() {
@@ -153,7 +142,7 @@ export class Explorer {
   // ── keys ──
   helpDialog() {
     const keys = [["↑ ↓ PageUp PageDown Home End", "walk through questions or nodes"], ["→ ← space", "unfold, fold"], ["*", "unfold all"], ["Enter", "open: from questions to the tree, from the tree to the node"], ["/", "search the tree"], ["n N", "next and previous found node"],
-      ["e", "first wrong node"], ["d", "drawing"], ["t", "timeline of the calls"], ["+ − 0", "zoom, fit"], ["f F", "next and previous flipped question"], ["g", "full-text search of the run"], ["r", "all runs"], ["s", "switches"], ["?", "this help"], ["Esc", "close"]];
+      ["e", "first wrong node"], ["d", "drawing"], ["+ − 0", "zoom, fit"], ["f F", "next and previous flipped question"], ["g", "full-text search of the run"], ["r", "all runs"], ["s", "switches"], ["?", "this help"], ["Esc", "close"]];
     return h("dialog", {class: "tkx-help", "aria-label": "Keyboard shortcuts"}, h("h2", {}, "Keys"), h("table", {}, ...keys.map(([key, text]) => h("tr", {}, h("th", {scope: "row"}, key), h("td", {}, text)))),
       h("p", {class: "tkx-small"}, "The lines between the panes can be dragged. The address holds run, question, node and comparison."), h("button", {class: "tkx-button", click: () => this.helpBox.close()}, "Close"));
   }
@@ -169,16 +158,14 @@ export class Explorer {
   view(as) {
     this.shownAs = as;
     this.viewButton.setAttribute("aria-pressed", String(as === "drawing")); this.viewButton.textContent = as === "drawing" ? "Outline" : "Drawing";
-    this.timeButton.setAttribute("aria-pressed", String(as === "timeline"));
-    this.tree.list.el.hidden = as !== "outline"; this.tree.canvas.hidden = as !== "drawing"; this.timeline.el.hidden = as !== "timeline"; this.fitButtons.hidden = as !== "drawing"; this.legend.hidden = as !== "drawing" || !(this.tree.t && this.tree.t.search);
-    this.tree.list.paint(); this.tree.paint(); this.timeline.open(); this.address();
+    this.tree.list.el.hidden = as !== "outline"; this.tree.canvas.hidden = as !== "drawing"; this.fitButtons.hidden = as !== "drawing"; this.legend.hidden = as !== "drawing" || !(this.tree.t && this.tree.t.search);
+    this.tree.list.paint(); this.tree.paint(); this.address();
   }
   keys(e) {
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey || this.helpBox.open) return;
     const pane = this.el.dataset.pane;
     if (e.key === "/") { this.pane("tree"); this.nodeSearch.focus(); e.preventDefault(); }
     else if (e.key === "d") this.view(this.shownAs === "drawing" ? "outline" : "drawing");
-    else if (e.key === "t") this.view(this.shownAs === "timeline" ? "outline" : "timeline");
     else if (e.key === "e") this.toError();
     else if (e.key === "f" || e.key === "F") this.flip(e.key === "f" ? 1 : -1);
     else if (e.key === "g") { this.finder.box.focus(); e.preventDefault(); }
@@ -274,7 +261,7 @@ export class Explorer {
   filter() {
     const text = this.searchBox.value.trim().toLowerCase(), verdict = this.verdictBox.value, sort = this.sortBox.value;
     const fits = r => (!this.datasetBox.value || r.dataset === this.datasetBox.value) && (!this.methodBox.value || r.method === this.methodBox.value)
-      && (!text || `${r.question} ${r.answer} ${r.golds.join(" ")} ${r.id} ${r.gloss ? r.gloss.question : ""} ${r.note ? r.note.text : ""}`.toLowerCase().includes(text))
+      && (!text || `${r.question} ${r.answer} ${r.golds.join(" ")} ${r.id} ${r.note ? r.note.text : ""}`.toLowerCase().includes(text))
       && (!verdict || (verdict === "right" ? r.value >= 1 && r.value != null : verdict === "wrong" ? r.value != null && r.value < 1 : verdict === "annotated" ? !!r.note : this.flips && this.flips[verdict] ? this.flips[verdict].has(r.i) : `wrong: ${r.wrong.kind}` === verdict));
     const key = {value: r => r.value == null ? 2 : r.value, kind: r => r.wrong.kind || "~", tokens: r => -r.tokens, words: r => -r.words, nodes: r => -r.nodes}[sort];
     const rows = this.rows.filter(fits);
@@ -314,7 +301,6 @@ export class Explorer {
       this.nodeSearch.value = ""; fill(this.found);
       const rounds = tree.search ? tree.search.rounds : 0;
       this.sliderBox.hidden = !rounds; this.legend.hidden = !rounds || this.shownAs !== "drawing"; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
-      this.timeline.open();
       const wrong = this.row.wrong.node != null ? this.tree.place.get(this.row.wrong.node) : undefined;
       if (!this.tree.n) { this.nodeAsked = (this.nodeAsked || 0) + 1; fill(this.right, h("h2", {}, this.row.pending ? "not answered yet" : "no tree"), h("p", {class: "tkx-small"}, this.row.pending ? "The run is in progress." : this.row.error || "The answer has no steps.")); }
       this.tree.pick(wrong ?? 0);
@@ -333,9 +319,8 @@ export class Explorer {
     const r = this.row, v = this.verdict(r), q = r.question;
     const asked = span && q.length <= 2000 ? [q.slice(0, span[0]), h("mark", {}, q.slice(...span)), q.slice(span[1])] : brief(q);
     const error = r.wrong.kind && (r.wrong.node != null ? h("button", {class: "tkx-button", click: () => this.toError()}, `first wrong node: ${r.wrong.kind}`) : h("span", {class: "tkx-small"}, `${r.wrong.kind}: `));
-    const gloss = text => text ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${text}`) : null, said = r.gloss || {};
-    fill(this.head, h("h2", {}, ...asked), said.question ? h("p", {}, gloss(said.question)) : null, h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", ...brief(r.answer || r.error || "(none)"), gloss(said.answer)),
-      h("p", {}, h("b", {}, "gold "), ...(this.expected(r) || brief(r.golds.join("; ") || "–")), gloss(said.golds)), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", ...brief(r.wrong.why)),
+    fill(this.head, h("h2", {}, ...asked), h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", ...brief(r.answer || r.error || "(none)")),
+      h("p", {}, h("b", {}, "gold "), ...(this.expected(r) || brief(r.golds.join("; ") || "–"))), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", ...brief(r.wrong.why)),
       r.steps.length ? h("details", {class: "tkx-small"}, h("summary", {}, `gold steps: ${r.steps.length}`), h("ol", {}, ...r.steps.map(([q, a]) => h("li", {}, `${q} → ${a}`)))) : null,
       h("p", {class: "tkx-small"}, `${r.method} · ${r.dataset} · ${r.id} · ${plural(r.calls, "call")} · ${plural(r.tokens, "token")} · ${dollars(r.dollars)} · ${r.seconds} s`),
       this.annotation(r), ...this.tree.t.remarks.map(n => h("p", {class: "tkx-small"}, "! ", ...brief(n))));
@@ -414,12 +399,11 @@ export class Explorer {
     for (let c = i + 1; c < t.end[i] && kids.length < 20; c = t.end[c]) kids.push(c);
     const go = (j, text) => h("button", {class: "tkx-button", click: () => view.pick(j)}, text);
     const part = (title, ...inside) => inside.length ? h("section", {}, h("h3", {}, title), ...inside) : null;
-    const gloss = text => text ? h("p", {class: "tkx-gloss", lang: "en"}, text) : null, said = node.gloss || {};
-    const facts = node.facts.map(([name, text]) => h("div", {class: text.length < 50 && !text.includes("\n") ? "tkx-fact tkx-brief" : "tkx-fact"}, h("h4", {}, name), longText(text), gloss((said.facts || {})[name])));
+    const facts = node.facts.map(([name, text]) => h("div", {class: text.length < 50 && !text.includes("\n") ? "tkx-fact tkx-brief" : "tkx-fact"}, h("h4", {}, name), longText(text)));
     const run = second ? this.other.name : this.run.name, at = second ? this.partner : this.at;
     const parsed = node.parsed ? h("div", {class: "tkx-parse"}, h("p", {class: "tkx-small"}, "reading it…")) : null;  // as high before it is read as after: nothing below moves
     if (parsed) this.trying(() => this.parses(parsed, run, at, node.id, second));
-    fill(this.right, h("h2", {}, second ? "other run: " : "", cut(node.kind, 200)), longText(node.text), gloss(said.text), h("p", {class: "tkx-small"}, view.markOf(i)),
+    fill(this.right, h("h2", {}, second ? "other run: " : "", cut(node.kind, 200)), longText(node.text), h("p", {class: "tkx-small"}, view.markOf(i)),
       h("p", {class: "tkx-near"}, t.parent[i] >= 0 ? go(t.parent[i], "↑ above") : null, ...kids.map((c, n) => go(c, `↓ ${n + 1}`))),
       ...node.notes.map(n => h("p", {class: "tkx-warn"}, "! ", ...brief(n))), !second && this.against(node),
       parsed && part("Dependency tree", parsed), part(`Passages (${node.hits.length})`, ...node.hits.length ? node.hits.map((hit, n) => this.passage(hit, n, node, second)) : []),
@@ -433,7 +417,7 @@ export class Explorer {
     const more = [hit.note, ...(hit.entities || []).map(e => `${e.name}: importance ${e.importance}, rank ${e.rank}`)].filter(Boolean);
     return h("div", {class: "tkx-hit"}, h("details", {class: "tkx-passage"}, h("summary", {}, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge tkx-gold"}, "gold answer") : null,
       h("span", {class: "tkx-small"}, ` score ${hit.score}`), bar, hit.informativeness != null && h("span", {class: "tkx-small"}, ` informativeness ${hit.informativeness}`)),
-      hit.gloss ? h("p", {class: "tkx-gloss", lang: "en"}, hit.gloss) : null, hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m))));
+      hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m))));
   }
   call(call, n, second) {
     if (call.missing) return h("p", {class: "tkx-small"}, `call ${call.key.slice(0, 12)} isn't in this store`);
@@ -441,7 +425,7 @@ export class Explorer {
     const reply = call.score != null ? h("p", {}, `log-probability of the text below: ${call.score}`) : null;
     return h("details", {class: "tkx-call", open: n === 0}, h("summary", {}, `call ${n + 1} `, h("span", {class: "tkx-small"}, took)),
       h("details", {}, h("summary", {}, "prompt as sent"), ...call.messages.map(([role, text]) => h("div", {}, h("h4", {}, role), longText(text)))),
-      h("h4", {}, call.score != null ? "scored" : "reply as received"), reply, longText(call.score != null ? call.continuation : call.reply), call.gloss ? h("p", {class: "tkx-gloss", lang: "en"}, call.gloss) : null,
+      h("h4", {}, call.score != null ? "scored" : "reply as received"), reply, longText(call.score != null ? call.continuation : call.reply),
       call.finish !== "stop" ? h("p", {class: "tkx-warn"}, `! ended by ${call.finish}`) : null, call.thinking ? h("details", {}, h("summary", {}, "thinking"), longText(call.thinking)) : null,
       h("p", {class: "tkx-small"}, Object.entries(call.parameters).map(([k, v]) => `${k} ${JSON.stringify(v)}`).join(", ")),
       !second && call.score == null && this.can.includes("fork") ? this.forkOfReply(call) : null);

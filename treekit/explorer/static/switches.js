@@ -16,7 +16,6 @@ class Bench {
     const method = x.methodBox.value || (x.row && x.row.method) || x.run.head.methods[0], name = x.run.name;
     if (this.of === `${name}/${method}`) return;
     await x.trying(async () => { this.draw(name, method, await x.get("fields", name, method)); });
-    await x.trying(async () => { const found = await x.get("unread", name, method); if (this.of === `${name}/${method}`) this.mark(found); });
   }
   top(text) { return h("div", {class: "tkx-tools"}, h("h2", {class: "tkx-grow"}, text), h("button", {class: "tkx-button", "aria-label": "Close the switches", click: () => { this.x.pane("questions"); this.x.benchButton.focus(); }}, "×")); }
   draw(name, method, found) {
@@ -45,15 +44,6 @@ class Bench {
           h("div", {class: "tkx-tools"}, this.field, this.values), h("div", {class: "tkx-tools"}, this.sweepButton), this.curve)),
       this.search, ...this.groups.map(g => g.el));
     this.suggest();
-  }
-  // fields that the method doesn't read on these questions: another value would change nothing
-  mark({fields, answers}) {
-    const all = answers >= this.found.rows ? `these ${plural(answers, "question")}` : `the first ${answers} of these ${this.found.rows} questions`;
-    for (const e of this.fields.filter(e => fields.includes(e.f.name))) {
-      e.row.classList.add("tkx-unread"); e.row.append(h("p", {class: "tkx-small"}, `No effect here: the method doesn't read it on ${all}.`));
-    }
-    const last = [...this.field.options].filter(option => fields.includes(option.value));
-    if (last.length) this.field.append(h("optgroup", {label: "no effect here"}, ...last));
   }
   narrowed() {
     const words = queryWords(this.search.value);

@@ -102,7 +102,7 @@ class TreeView {
   }
   find(query) {
     this.query = query.trim().toLowerCase();
-    if (!this.words) this.words = this.t.text.map((text, i) => `${this.t.kind[i]} ${text} ${this.t.gloss ? this.t.gloss[i] : ""}`.toLowerCase());
+    if (!this.words) this.words = this.t.text.map((text, i) => `${this.t.kind[i]} ${text}`.toLowerCase());
     this.matches = this.query ? this.words.flatMap((w, i) => w.includes(this.query) ? [i] : []) : [];
     this.matched = new Set(this.matches);
     this.list.paint(); this.paint();
@@ -143,7 +143,7 @@ class TreeView {
     row.style.paddingLeft = `${4 + Math.min(depth, DEEPEST) * 14}px`;
     fill(row, h("span", {class: "tkx-twisty", "data-fold": children ? "1" : null, "aria-hidden": "true"}, children ? (this.folded[i] ? "▸" : "▾") : "·"),
       depth > DEEPEST && h("span", {class: "tkx-deep"}, `${depth}`), h("span", {class: "tkx-kind"}, t.kind[i]),
-      this.flags.has(i) && h("span", {class: "tkx-badge"}, this.flags.get(i)), h("span", {class: "tkx-line"}, t.text[i] || "(no text)", t.gloss && t.gloss[i] ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${t.gloss[i]}`) : ""),
+      this.flags.has(i) && h("span", {class: "tkx-badge"}, this.flags.get(i)), h("span", {class: "tkx-line"}, t.text[i] || "(no text)"),
       t.notes[i] ? h("span", {class: "tkx-note", title: "notes"}, "!") : null, h("span", {class: "tkx-mark"}, [this.folded[i] ? `+${t.end[i] - i - 1}` : "", this.markOf(i)].filter(Boolean).join(" · ")));
   }
   // the drawing
@@ -229,7 +229,7 @@ class TreeView {
     }
     g.lineWidth = 1.5 * px; g.strokeStyle = ink("--tkx-strong");
     for (const [a, b] of this.t.links) if (this.at[a] >= 0 && this.at[b] >= 0 && (seen(a) || seen(b))) line(a, b, true);
-    g.setLineDash([]); g.textBaseline = "middle"; const face = 'system-ui, "TreekitKorean", sans-serif', plain = `12px ${face}`, tiny = `10.5px ${face}`;
+    g.setLineDash([]); g.textBaseline = "middle"; const face = 'system-ui, sans-serif', plain = `12px ${face}`, tiny = `10.5px ${face}`;
     let room = 0;  // a label that is too long ends with an ellipsis
     const fitted = text => {
       text = text.slice(0, 80);
