@@ -121,25 +121,3 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
         shot(page, "student-feedback")
         assert page.trouble == []
         page.close()
-
-
-@pytest.mark.slow
-def test_the_teacher_sees_the_class_in_lab(chromium, tmp_path):
-    from labs import lab, opened
-    from treekit.classroom.course import sources_folder
-    from treekit.classroom.mock_class import create_mock_class
-
-    create_mock_class(CourseFolder(tmp_path), A, students=6)
-    shutil.copy(sources_folder() / "class.ipynb", tmp_path)
-    with lab(tmp_path) as address:
-        page = chromium.page(1280, 1200)
-        opened(page, address("class.ipynb"))
-        outputs = run_all(page)
-        assert (
-            errors(outputs) == [] and "6 of 6 handed in" in json.dumps(outputs) and "image/png" in json.dumps(outputs)
-        )
-        assert "student0" not in json.dumps(outputs)
-        assert page.until("document.querySelector('.jp-OutputArea img')", 30)
-        page.eval("jupyterapp.shell.currentWidget.content.scrollToItem(2).then(() => 1, () => 1)")
-        shot(page, "teacher-class")
-        page.close()

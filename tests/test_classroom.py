@@ -1,16 +1,16 @@
 "A course from the release to the grade book; grading side by side, killed in the middle."
 
 import json
-from pathlib import Path
 
 import pytest
 
 from classes import RIGHT, SOLUTION, WALL, cell, copy_of, course, hand_in, needs_wall, notebook, points
 from treekit.classroom.collect import collect_from
 from treekit.classroom.feedback import write_feedback
-from treekit.classroom.formats import check_source
+from treekit.classroom.course import sources_folder
+from treekit.classroom.formats import cell_source, check_source, read_notebook
 from treekit.classroom.grading import grade_assignment
-from treekit.classroom.gradebook import class_view, export_csv, export_rows, first_right, status_rows
+from treekit.classroom.gradebook import export_csv, export_rows, mistakes, status_rows
 from treekit.classroom.sandbox import Limits
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
@@ -107,7 +107,7 @@ def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
 
 
 @needs_wall
-def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
+def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two, capsys):
     c = class_of_two
     noisy = "def tally(letters):\n    print(letters)\n    raise ValueError(letters)"
     hand_in(
@@ -125,6 +125,13 @@ def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
         for k in e["calls"]:
             assert not k["args"][0] or str(k["args"][0]) not in shown
     assert "zebra" not in shown and "31.4159" not in shown
+    cells = [
+        cell_source(k) for k in read_notebook(sources_folder() / "class.ipynb")["cells"] if k["cell_type"] == "code"
+    ]
+    space = {}
+    exec(cells[0] + f"\nCOURSE, ASSIGNMENT = {str(c.folder)!r}, {A!r}\n" + "\n".join(cells[1:]), space)
+    assert "1 of 2 handed in" in capsys.readouterr().out and space["table"].index.tolist() == ["ada"]
+    assert mistakes(c, A)[0]["students"] == 1 and "ValueError" in mistakes(c, A)[0]["what"]
 
 
 @needs_wall
@@ -139,9 +146,7 @@ def test_the_grade_book_runs_nothing(tmp_path):
     rows = export_rows(c, A)
     assert rows[1][:5] == ["ada", A, 5.5, 6, 0] and rows[2][2] == ""
     assert all(not cell.startswith(("=", "+", "@")) for row in export_csv(c, A).splitlines() for cell in row.split(","))
-    view = class_view(c, A)
-    assert "ada" not in json.dumps(view) and view["points"] == [5.5]
-    assert first_right(c, A)["tally-tests"] and [r["state"] for r in status_rows(c, A)] == ["graded", "not handed in"]
+    assert mistakes(c, A) == [] and [r["state"] for r in status_rows(c, A)] == ["graded", "not handed in"]
 
 
 def test_an_inbox_gives_notebooks_and_nothing_else(class_of_two, tmp_path):
@@ -185,25 +190,3 @@ def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
     nbformat.validate(nb)
     required = {"grade_id", "grade", "solution", "locked", "schema_version"}
     assert all(required <= set(c.metadata.nbgrader) for c in nb.cells if "nbgrader" in c.metadata)
-
-
-@needs_wall
-@pytest.mark.slow
-def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
-    "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
-    from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table
-    from treekit.classroom.mock_class import create_mock_class
-
-    c = course(tmp_path)
-    with pytest.raises(UsageError, match="has a roster"):
-        create_mock_class(c, A)
-    Path(tmp_path, "roster.csv").unlink()
-    view = class_view(create_mock_class(c, A, students=5, limits=QUICK, sandbox=WALL), A)
-    assert view["handed_in"] == len(c.students()) == 5 and len(set(view["points"])) > 1
-    fig = class_figure(view, "Counting")
-    said = [t.get_text() for ax in fig.axes for t in ax.findobj() if hasattr(t, "get_text")] + [
-        mistake_table(view, least=1)
-    ]
-    assert any("Doubling" in t for t in said) and not any("student0" in t for t in said)
-    assert sum(p.get_height() for p in fig.axes[0].patches) == 5
-    assert sum(int(n) for _, _, n in mistake_rows(view)) == sum(m["students"] for m in view["mistakes"])

@@ -3,46 +3,30 @@
 import pytest
 
 from treekit.classroom.course import CourseFolder
-from treekit.classroom.course_check import course_checks
 from treekit.classroom.deadlines import deadline_settings
 from treekit.classroom.worker import run_cell
 from treekit.config import UsageError
 
 NAMES = "id,name\r\n001,김철수\r\n002,이영희\r\n"
-ROSTERS = {  # content, what `course check` says of it
-    "UTF-8": (NAMES.encode(), "2 students"),
-    "a byte order mark": (NAMES.encode("utf-8-sig"), "2 students"),
-    "CP949": (NAMES.encode("cp949"), "2 students, read as cp949"),
-    "UTF-16": (NAMES.encode("utf-16"), "2 students, read as utf-16"),
-    "UTF-16 without a mark": (NAMES.encode("utf-16-le"), "2 students, read as utf-16-le"),
-    "big-endian without a mark": (NAMES.encode("utf-16-be"), "2 students, read as utf-16-be"),
-    "semicolons": (NAMES.replace(",", ";").encode(), "2 students, separated by semicolons"),
-    "tabs in UTF-16, as Excel's Unicode text": (
-        NAMES.replace(",", "\t").encode("utf-16"),
-        "2 students, read as utf-16, separated by tabs",
-    ),
-    "Excel's first line, and quotes": (
-        b'sep=;\r\n"ID";"Name"\r\n"001";"Kim; Lee"\r\n002;\r\n',
-        "2 students, separated by semicolons",
-    ),
-    "CP1252": ("id,name\n001,Müller\n002,José\n".encode("cp1252"), "2 students, read as cp1252"),
-    "empty lines and short rows": (b"\nid,name\n\n001\n,\n002,Lee,more\n\n", "2 students"),
-    "old line ends of a Mac": (b"id,name\r001,Kim\r002,Lee\r", "2 students"),
+ROSTERS = {
+    "UTF-8": NAMES.encode(),
+    "a byte order mark": NAMES.encode("utf-8-sig"),
+    "CP949": NAMES.encode("cp949"),
+    "semicolons and quotes": b'"ID";"Name"\r\n"001";"Kim, Lee"\r\n002;\r\n',
+    "CP1252": "id,name\n001,Müller\n002,José\n".encode("cp1252"),
+    "empty lines and short rows": b"\nid,name\n\n001\n,\n002,Lee,more\n\n",
 }
 
 
 @pytest.mark.parametrize("name", ROSTERS)
 def test_rosters_are_read_as_spreadsheets_save_them(tmp_path, name):
-    content, said = ROSTERS[name]
-    (tmp_path / "roster.csv").write_bytes(content)
+    (tmp_path / "roster.csv").write_bytes(ROSTERS[name])
     assert CourseFolder(tmp_path, tmp_path).students() == ["001", "002"]
-    assert next(course_checks(CourseFolder(tmp_path, tmp_path))).detail == said
 
 
 @pytest.mark.parametrize(
     "content, said",
     [
-        (b"\xff\xfe\x00", ""),
         (b"name\nKim\n", "'name'"),
         (b"", "no student"),
         (b"id,name\n", "no student"),
@@ -60,7 +44,7 @@ def test_a_roster_that_cannot_be_read_is_one_line(tmp_path, content, said):
         CourseFolder(tmp_path, tmp_path).students()
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949"])
 def test_settings_are_read_in_the_same_encodings(tmp_path, encoding):
     (tmp_path / "settings.toml").write_bytes('title = "검색"\n'.encode(encoding))
     assert deadline_settings(CourseFolder(tmp_path, tmp_path)).title == "검색"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from classes import RIGHT, WALL, cell, course, needs_wall, source
+from classes import RIGHT, WALL, course, needs_wall
 from test_course_material import WRONG, code_pattern
 from treekit.classroom.course import CourseFolder, sources_folder
 from treekit.classroom.formats import marks, read_notebook, solution_texts
@@ -15,7 +15,6 @@ from treekit.classroom.grading import graded
 from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points
 from treekit.classroom.release import made_for
 from treekit.classroom.sandbox import Limits
-from treekit.config import UsageError
 
 A = "9_counting"
 LIMITS = Limits(cell=60, call=20, submission=600)
@@ -37,16 +36,6 @@ def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
 
     assert hidden_test_points(dict(f=lambda x: 2 * x), 3.0, calls) == 3.0 and hidden_test_points({}, 3.0, calls) == 0.0
     assert hidden_test_points(dict(f=f), 3.0, calls) == 1.5
-
-
-def test_an_export_whose_points_would_differ_is_refused(tmp_path):
-    "A later cell defines the function again: nbgrader's tests run before it, the kit's after it."
-    nb = source()
-    nb["cells"].append(cell("def twice(number): return 0 * number"))
-    c = course(tmp_path, made=nb)
-    with pytest.raises(UsageError, match="nbgrader would give"):
-        export_nbgrader(c, A, tmp_path / "nbgrader")
-    assert not (tmp_path / "nbgrader").exists()
 
 
 def nbgrader(folder, *words):

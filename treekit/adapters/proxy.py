@@ -6,7 +6,7 @@
 __all__ = ['ModelServer', 'model_server']
 
 # %% ../../nbs/17_adapters/04_proxy.ipynb #5a8f3235
-import asyncio, json, secrets, socket
+import asyncio, secrets, socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,7 +28,9 @@ class _Session:
 
     async def complete(self, body):
         "Chat completion of the run's model."
-        if unread := [name for name, value in body.items() if name not in _READ and value not in (None, "", 0, 1, [], {})]:
+        if unread := [
+            name for name, value in body.items() if name not in _READ and value not in (None, "", 0, 1, [], {})
+        ]:
             raise UsageError(f"{unread[0]} isn't passed on here: leave it out")
         given = {name: body.get(name) for name in _PARAMETERS}
         given["max_tokens"] = given["max_tokens"] or body.get("max_completion_tokens")

@@ -6,13 +6,13 @@
 __all__ = ['solved', 'Check', 'course_checks']
 
 # %% ../../nbs/21_classroom/20_course_check.ipynb #0a6ae0f7
-import copy, json, shutil, tempfile, time
+import copy, json, tempfile, time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .collect import take_in
-from .course import ENCODINGS, CourseFolder, read_text, table_rows
+from .course import CourseFolder
 from .deadlines import deadline_settings
 from .formats import marks, read_notebook, solution_texts, stripped
 from .grading import grade_assignment
@@ -52,48 +52,14 @@ def _tried(what, f):
         return Check(what, False, f"{type(e).__name__}: {e}")  # a broken source may raise anything
 
 
-def _roster(course):
-    "Number of students, and how the file was read if it isn't UTF-8 with commas."
-    text, encoding = (
-        read_text(Path(course.folder, "roster.csv"))
-        if Path(course.folder, "roster.csv").exists()
-        else ("", ENCODINGS[0])
-    )
-    students, separator = len(course.students()), table_rows(text)[1]
-    told = [f"read as {encoding}"] if encoding != ENCODINGS[0] else []
-    told += [f"separated by {'tabs' if separator == chr(9) else 'semicolons'}"] if separator != "," else []
-    return ", ".join([f"{students} students", *told])
-
-
-def _permissions(course):
-    "The folder is readable by its owner only."
-    mode = Path(course.folder).stat().st_mode & 0o077
-    if mode:
-        raise UsageError(
-            f"other users of this machine can read the course's folder: chmod 700 {Path(course.folder).name}"
-        )
-    return "mode 0700"
-
-
 def _dates(course):
-    "Settings name existing assignments and students, and due dates are ahead."
+    "Settings name existing assignments and students."
     settings, known, students = deadline_settings(course), course.assignments(), course.students()
-    unknown = [f"[due] {a}" for a in settings.due if a not in known]
-    for s, dates in settings.extensions.items():
-        unknown += (
-            [f"[extensions.{s}]"] if s not in students else [f"[extensions.{s}] {a}" for a in dates if a not in known]
-        )
+    unknown = [a for dates in (settings.due, *settings.extensions.values()) for a in dates if a not in known]
+    unknown += [s for s in settings.extensions if s not in students]
     if unknown:
         raise UsageError(f"settings.toml names what isn't there: {', '.join(unknown)}")
-    past = [a for a, when in settings.due.items() if when < time.time()]
-    return f"{len(settings.due)} due dates" + (f"; already past: {', '.join(past)}" if past else "")
-
-
-def _disk(course):
-    free = shutil.disk_usage(course.folder).free
-    if free < 1 << 30:
-        raise UsageError(f"{free >> 20} MB are free: 1 GB is required")
-    return f"{free >> 30} GB free"
+    return f"{len(settings.due)} due dates"
 
 
 def _assignment(course, assignment, sandbox, limits):
@@ -130,10 +96,8 @@ def course_checks(
     limits: Limits = Limits(),
 ) -> Iterator[Check]:
     "Check a course before the term. Yields one result at a time."
-    yield _tried("roster.csv", lambda: _roster(course))
-    yield _tried("permissions", lambda: _permissions(course))
+    yield _tried("roster.csv", lambda: f"{len(course.students())} students")
     yield _tried("settings.toml", lambda: _dates(course))
-    yield _tried("disk", lambda: _disk(course))
     yield (wall := _tried("sandbox", lambda: choose_sandbox(sandbox)))
     if not wall.ok:
         return

@@ -50,47 +50,30 @@ def _time(value, where):
     )
 
 
-def _number(value, where):
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf:
-        return float(value)
-    raise UsageError(f"settings.toml, {where}: {value!s:.40} isn't a number from 0")
-
-
-def _table(value, where):
-    if isinstance(value, dict):
-        return value
-    raise UsageError(f"settings.toml: {where} is a table: [{where}]")
-
-
-def _title(value):
-    if isinstance(value, str):
-        return value
-    raise UsageError("settings.toml: title is a text")
-
-
 def deadline_settings(
     course: CourseFolder,
 ) -> CourseSettings:
     "Read a course's settings; without a file there are no due dates. Raises `UsageError` that names a wrong setting."
     path = Path(course.folder, "settings.toml")
     try:
-        tables = tomllib.loads(read_text(path)[0])
+        tables = tomllib.loads(read_text(path))
     except FileNotFoundError:
         return CourseSettings()
     except tomllib.TOMLDecodeError as e:
         raise UsageError(f"settings.toml: {e}") from None
     for key in tables:
         choose("setting of settings.toml", key, CourseSettings.__dataclass_fields__)
-    late = _table(tables.get("late", {}), "late")
-    for key in late:
+    late = tables.get("late", {})
+    for key, value in late.items():
         choose("setting of [late]", key, LateRule.__dataclass_fields__)
-    rule = LateRule(**{key: _number(value, f"late, {key}") for key, value in late.items()})
-    due = {a: _time(value, f"due, {a}") for a, value in _table(tables.get("due", {}), "due").items()}
+        if not isinstance(value, (int, float)) or value < 0:
+            raise UsageError(f"settings.toml, late, {key}: {value!s:.40} isn't a number from 0")
+    due = {a: _time(value, f"due, {a}") for a, value in tables.get("due", {}).items()}
     extensions = {
-        s: {a: _time(value, f"extensions, {s}, {a}") for a, value in _table(given, f"extensions.{s}").items()}
-        for s, given in _table(tables.get("extensions", {}), "extensions").items()
+        s: {a: _time(value, f"extensions, {s}, {a}") for a, value in given.items()}
+        for s, given in tables.get("extensions", {}).items()
     }
-    return CourseSettings(_title(tables.get("title", "")), rule, due, extensions)
+    return CourseSettings(tables.get("title", ""), LateRule(**late), due, extensions)
 
 # %% ../../nbs/21_classroom/02_deadlines.ipynb #2ce8780b
 def submission_time(

@@ -152,21 +152,14 @@ def write_feedback(
     title: str,
     students: list[str] | None = None,  # default: the roster
 ) -> list[Path]:
-    "Write the feedback pages of all students with a grade. One that can't be written doesn't stop the others: a `UsageError` at the end."
-    given, settings, pages, failed = points_by_hand(course, assignment), deadline_settings(course), [], []
+    "Write the feedback pages of all students with a grade."
+    given, settings, pages = points_by_hand(course, assignment), deadline_settings(course), []
     restricted_folder(Path(course.folder, "feedback"))
     for student in students or course.students():
         if not (grade := course.record("grades", assignment, student)):
             continue
         path = Path(course.folder, "feedback", assignment, f"{student}.html")
-        try:
-            late = lateness(settings, assignment, student, grade.get("attempt", ""))
-            write_whole(path, feedback_page(grade, title, given, late), private=True)
-            pages.append(path)
-        except Exception as e:
-            failed.append(f"{student}: {type(e).__name__}")  # a damaged grade
-    if failed:
-        raise UsageError(
-            f"{len(pages)} pages written; {len(failed)} couldn't be: {'; '.join(failed)}: grade them again with --force"
-        )
+        late = lateness(settings, assignment, student, grade.get("attempt", ""))
+        write_whole(path, feedback_page(grade, title, given, late), private=True)
+        pages.append(path)
     return pages

@@ -6,7 +6,7 @@
 __all__ = ['WorkerDied', 'WorkerConnection', 'graded', 'grade_one', 'grade_assignment']
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #6e4631f2
-import ast, base64, contextlib, hashlib, json, os, selectors, signal, tempfile, threading, time
+import ast, base64, contextlib, hashlib, json, os, selectors, signal, tempfile, time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,9 @@ class WorkerDied(Exception):
     "The worker hangs or has ended."
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #929d52d2
+_LONGEST_REPLY = 4_000_000  # bytes
+
+
 class WorkerConnection:
     "Connection to a worker, with timeouts in the grader's process."
 
@@ -31,16 +34,14 @@ class WorkerConnection:
         sandbox: str,
         limits: Limits,
         hidden: tuple = (),
-        reading: bool = False,
-        longest: int = 4_000_000,  # bytes of a reply
     ):
         self.folder = (
             tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True)
             if sandbox.startswith("plain")
             else None
         )
-        self.process = start(sandbox, limits, self.folder and self.folder.name, hidden, reading)
-        self.limits, self.rest, self.longest = limits, bytearray(), longest
+        self.process = start(sandbox, limits, self.folder and self.folder.name, hidden)
+        self.limits, self.rest = limits, bytearray()
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
 
@@ -63,7 +64,7 @@ class WorkerConnection:
                 if not got:
                     raise WorkerDied("ended")
                 self.rest += got
-                if len(self.rest) > self.longest:
+                if len(self.rest) > _LONGEST_REPLY:
                     raise WorkerDied("too long")
         except (BrokenPipeError, ConnectionError):
             raise WorkerDied("ended") from None
@@ -287,12 +288,6 @@ def grade_one(
         ]
         grade = dict(exercises=none, errors={"notebook": str(e)}, missing=[], wall=sandbox, seconds=0.0)
     course.save("grades", assignment, student, about | grade)
-    full = [x["id"] for x in grade["exercises"] if x["points"] == x["of"]]
-    _journal(
-        course,
-        assignment,
-        dict(student=student, attempt=attempt.name, made_from=made_from, full=full, seconds=grade["seconds"]),
-    )
     return about | grade
 
 
@@ -300,16 +295,6 @@ def _in_a_line(error):
     "One-line description of an error, safe for any terminal."
     name = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
     return " ".join(f"{name}{error}".encode("utf-8", "backslashreplace").decode().split())[:300]
-
-
-_writing = threading.Lock()
-
-
-def _journal(course, assignment, row):
-    path = course.private("journal", f"{assignment}.jsonl")
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _writing, open(path, "a", encoding="utf-8") as f:
-        f.write(json.dumps(row) + "\n")
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #0b0c31b4
 def grade_assignment(
@@ -320,7 +305,6 @@ def grade_assignment(
     sandbox: str = "",  # default: the first that works
     limits: Limits = Limits(),
     force: bool = False,
-    all_attempts: bool = False,  # grade each attempt, so that the journal has the first correct one; default: the last
     progress: bool = True,
 ) -> list[dict]:  # the new grades
     """Grade the submissions of a class in parallel. Finished grades persist if the process is killed.
@@ -337,26 +321,22 @@ def grade_assignment(
             failed.append(f"{s}: {_in_a_line(e)}")
             continue
         if found:
-            work.append((s, found if all_attempts else found[-1:]))
+            work.append((s, found[-1]))
     if sandbox.startswith("plain"):
         hide_process()
 
-    def one(student, attempts):
-        made = []
-        for a in attempts:
-            try:
-                made.append(grade_one(course, assignment, student, a, sandbox, limits, force))
-            except Exception as e:  # affects only this submission
-                failed.append(f"{student}: {_in_a_line(e)}")
-                _journal(course, assignment, dict(student=student, attempt=a.name, full=[], failed=_in_a_line(e)))
-        return [g for g in made if g]
+    def one(student, attempt):
+        try:
+            return grade_one(course, assignment, student, attempt, sandbox, limits, force)
+        except Exception as e:  # affects only this submission
+            failed.append(f"{student}: {_in_a_line(e)}")
 
     shown = dict(total=len(work), desc=f"grade {assignment}", disable=not progress)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, tqdm(**shown) as bar:
         waiting = [pool.submit(one, *w) for w in work]
         try:
             for done in as_completed(waiting):
-                new += done.result()
+                new += filter(None, [done.result()])
                 bar.update()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

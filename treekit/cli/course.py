@@ -95,33 +95,25 @@ def check_command(assignments, sandbox):
 @_students
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Students at a time.  [default: one per core]")
 @click.option(
-    "--prepare", is_flag=True, help="Only generate the students' corpora, about half of the time; hand out nothing."
-)
-@click.option(
     "--nbgrader",
     metavar="DIR",
     help="Instead write it into DIR/source, for a course that nbgrader releases and grades.",
 )
-def release_command(assignment, students, jobs, prepare, nbgrader):
+def release_command(assignment, students, jobs, nbgrader):
     """Make a folder for each student, with its own corpus, and the answer keys for the teacher; refuse if anything leaks.
 
-    --nbgrader is refused if nbgrader would give other points. nbgrader grades without isolation: a student's code can read the expected
-    values.
+    nbgrader grades without isolation: a student's code can read the expected values.
     """
     if nbgrader:
         from treekit.classroom.nbgrader_export import export_nbgrader
 
         made = export_nbgrader(_course(assignment), assignment, Path(nbgrader))
         where = os.path.relpath(made[0].parent)
-        return click.echo(f"{len(made)} files in {where}; nbgrader gives the same points")
-    from treekit.classroom.release import prepare_worlds, release_assignment
+        return click.echo(f"{len(made)} files in {where}")
+    from treekit.classroom.release import release_assignment
 
     chosen = _course(assignment)
-    at = chosen, assignment, _chosen(chosen, students), jobs or os.cpu_count() or 1
-    if prepare:
-        made = prepare_worlds(*at, progress=True)
-        return click.echo(f"{len(made)} corpora prepared; nothing is released yet")
-    made = release_assignment(*at, progress=True)
+    made = release_assignment(chosen, assignment, _chosen(chosen, students), jobs or os.cpu_count() or 1)
     click.echo(f"{_number(len(made), 'folder')} in {os.path.relpath(made[0].parent)}; the leak check found nothing")
 
 # %% ../../nbs/25_cli/03_course.ipynb #4a8dd62a
@@ -160,9 +152,8 @@ def collect_command(assignment, inbox, received):
     metavar="S",
     help="For one call of a hidden test.",
 )
-@click.option("--all-attempts", is_flag=True, help="Grade each attempt in turn, not only the last.")
 @click.option("--force", is_flag=True, help="Grade what is graded already, too.")
-def grade_command(assignment, students, jobs, sandbox, seconds, all_attempts, force):
+def grade_command(assignment, students, jobs, sandbox, seconds, force):
     """Grade submissions in parallel, each in a sandbox. Kill it and run it again to go on."""
     from treekit.classroom.grading import grade_assignment
     from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox
@@ -175,7 +166,7 @@ def grade_command(assignment, students, jobs, sandbox, seconds, all_attempts, fo
     handed_in = [s for s in names if chosen.attempts(assignment, s)]
     if not handed_in:
         return click.echo(f"no submission: run `treekit course collect {assignment} INBOX` first")
-    made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force, all_attempts, progress=True)
+    made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force)
     new = {g["student"] for g in made}
     click.echo(
         f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission"
