@@ -5,7 +5,6 @@ import multiprocessing, threading
 from tqdm import tqdm
 from treekit.config import load_profile
 from treekit.llm.batch_client import BatchClient
-from treekit.llm.batch_journal import Journal
 from treekit.store.run_store import Store
 from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
@@ -57,15 +56,14 @@ def settings(endpoint):
     )
 
 
-def by_batch(url, journal):
+def by_batch(url, folder):
     return BatchClient(
         "gpt-4o-mini",
         url,
         "k",
-        journal=Journal(journal),
+        folder=folder,
         settle=0.15,
-        poll=(0.02, 0.1),
-        grace=1.0,
+        poll=0.05,
         timeout=20,
         pause=0.01,
     )
@@ -79,9 +77,9 @@ def told(results):
     ]
 
 
-def go(url, store, journal, n, methods=METHODS):
+def go(url, store, folder, n, methods=METHODS):
     tqdm.set_lock(threading.RLock())
     kept = Store(store)  # left open: stored rows load their traces from it
     return run(
-        methods, asked(n), settings(url), corpora=passages(), chat=by_batch(url, journal), store=kept, progress=False
+        methods, asked(n), settings(url), corpora=passages(), chat=by_batch(url, folder), store=kept, progress=False
     )

@@ -1,13 +1,11 @@
 "Batches: what is sent when everybody waits, what becomes of one that fails, and that nothing is sent twice."
 
-import asyncio, collections, json
+import asyncio, collections
 
 import pytest
 
 from batch_server import BatchServer
 from treekit.llm.batch_client import BatchClient
-from treekit.llm.batch_format import read_answers
-from treekit.llm.batch_journal import Journal
 from treekit.core.prompts import Prompt
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import TEXT
@@ -27,9 +25,9 @@ def server(shared):
     return shared
 
 
-def chat(server, journal, **more):
-    quick = dict(settle=0.05, poll=(0.02, 0.1), grace=0.6, timeout=5, retries=3, pause=0.01)
-    return BatchClient("gpt-4o-mini", server.url, "k", journal=journal, **quick | more)
+def chat(server, folder, **more):
+    quick = dict(settle=0.05, poll=0.05, timeout=5, retries=3, pause=0.01)
+    return BatchClient("gpt-4o-mini", server.url, "k", folder=folder, **quick | more)
 
 
 async def asked(one, topics, **more):
@@ -51,24 +49,23 @@ def nothing_twice(server):
 TOPICS = [f"topic {i}" for i in range(30)]
 
 
-def test_what_waits_is_one_batch_and_the_replies_are_those_of_single_calls(server):
-    journal = Journal(":memory:")
-    got = asyncio.run(asked(chat(server, journal), TOPICS, n=2))
+def test_what_waits_is_one_batch_and_the_replies_are_those_of_single_calls(server, tmp_path):
+    got = asyncio.run(asked(chat(server, tmp_path), TOPICS, n=2))
     plain = asyncio.run(asked(OpenAIClient("gpt-4o-mini", server.url, pause=0.01), TOPICS, n=2))
     assert texts(got) == texts(plain) and len(server.batches()) == 1
     assert [(c.tokens_in, c.tokens_out) for one in got for c in one] == [
         (c.tokens_in, c.tokens_out) for one in plain for c in one
     ]
-    again = asyncio.run(asked(chat(server, journal), TOPICS, n=2))  # as a run does that lost its store
+    again = asyncio.run(asked(chat(server, tmp_path), TOPICS, n=2))  # as a run does that lost its store
     assert texts(again) == texts(got) and len(server.batches()) == 1
-    samples = asyncio.run(asked(chat(server, journal), ["topic 0"] * 2, temperature=1.0, sample=1))
+    samples = asyncio.run(asked(chat(server, tmp_path), ["topic 0"] * 2, temperature=1.0, sample=1))
     assert (
         len(server.batches()) == 2 and texts(samples)[0] == texts(samples)[1] and len(server.batches()[1]["ids"]) == 1
     )
 
 
-def test_who_is_at_work_holds_up_the_round(server):
-    one, busy = chat(server, Journal(":memory:")), True
+def test_who_is_at_work_holds_up_the_round(server, tmp_path):
+    one, busy = chat(server, tmp_path), True
     one.busy = lambda: busy
 
     async def late():
@@ -87,9 +84,9 @@ def test_who_is_at_work_holds_up_the_round(server):
 @pytest.mark.parametrize(
     "fault", [dict(kind="expired", share=0.5), dict(kind="errors", share=0.4), dict(kind="garbled")]
 )
-def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(server, fault):
+def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(server, fault, tmp_path):
     server.script(batch_faults=[fault])
-    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
+    got = asyncio.run(asked(chat(server, tmp_path), TOPICS))
     assert all(c[0].text for c in got)
     first, second = server.batches()
     assert 0 < len(second["ids"]) < len(first["ids"]) == 30
@@ -115,35 +112,33 @@ def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(ser
         (400, dict(message="This request is odd"), "refused", "objects to", 1),
     ],
 )
-def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, status, said, kind, advice, sent):
+def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, status, said, kind, advice, sent, tmp_path):
     server.script(batch_faults=[dict(kind="errors", share=1, times=2, status=status, error=said)])
-    [failed] = asyncio.run(asked(chat(server, Journal(":memory:"), retries=1), TOPICS[:1]))
+    [failed] = asyncio.run(asked(chat(server, tmp_path, retries=1), TOPICS[:1]))
     assert (failed.kind, advice in failed.what_to_do, f"answered {status}" in str(failed)) == (kind, True, True)
     assert len(server.batches()) == sent
 
 
 @pytest.mark.parametrize("fault", [500, "reset"])
-def test_an_order_whose_reply_is_lost_is_found_and_not_repeated(server, fault):
+def test_an_order_whose_reply_is_lost_is_found_and_not_repeated(server, fault, tmp_path):
     server.script(order_faults=[fault])
-    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
+    got = asyncio.run(asked(chat(server, tmp_path), TOPICS))
     assert all(c[0].text for c in got) and len(server.batches()) == 1
 
 
-def test_a_batch_that_is_refused_as_a_whole_is_not_kept(server):
+def test_a_batch_that_is_refused_as_a_whole_is_not_kept(server, tmp_path):
     server.script(batch_faults=[dict(kind="failed", code="token_limit_exceeded", message="queue is full")])
-    journal = Journal(":memory:")
-    [failed] = asyncio.run(asked(chat(server, journal), TOPICS[:1]))
+    [failed] = asyncio.run(asked(chat(server, tmp_path), TOPICS[:1]))
     assert failed.kind == "refused" and "queue is full" in failed.what and "--n" in failed.what_to_do
-    assert asyncio.run(asked(chat(server, journal), TOPICS[:1]))[0][0].text and len(server.batches()) == 2
+    assert asyncio.run(asked(chat(server, tmp_path), TOPICS[:1]))[0][0].text and len(server.batches()) == 2
 
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_an_interrupted_run_finds_its_batch_and_one_that_the_server_lost_is_sent_again(server, tmp_path, capfd, lost):
     server.script(seconds=600)
-    journal = Journal(tmp_path / "j.sqlite")
 
     async def begin():
-        one = chat(server, journal)
+        one = chat(server, tmp_path)
         tasks = [asyncio.create_task(one.complete(ASK(topic=t))) for t in TOPICS[:3]]
         while not server.batches():
             await asyncio.sleep(0.05)
@@ -159,27 +154,12 @@ def test_an_interrupted_run_finds_its_batch_and_one_that_the_server_lost_is_sent
         server._ask("/_forget", dict(batches=True))
     server.script(seconds=0.0)
     server._ask("/_end", {})
-    got = asyncio.run(asked(chat(server, journal), TOPICS[:3]))
+    got = asyncio.run(asked(chat(server, tmp_path), TOPICS[:3]))
     assert all(c[0].text for c in got) and len(server.batches()) == 1
     assert (server.batches()[0]["made"] == first["made"], "no more" in capfd.readouterr().err) == (not lost, lost)
 
 
-def line(id, status, text=""):
-    return json.dumps(dict(custom_id=id, response=dict(status_code=status, body=dict(text=text)), error=None))
-
-
-def test_a_paid_answer_isnt_overridden():
-    "Of two lines with one id, a 200 wins, wherever it is; of two 200s the first."
-    for lines in (
-        (line("a", 200, "paid"), line("a", 500)),
-        (line("a", 500), line("a", 200, "paid")),
-        (line("a", 200, "paid"), line("a", 200, "other")),
-    ):
-        found = read_answers("\n".join(lines))
-        assert found["a"].status == 200 and "paid" in found["a"].body
-
-
-def test_scores_go_by_batch_too(server):
+def test_scores_go_by_batch_too(server, tmp_path):
     def go(one):
         async def score():
             try:
@@ -189,5 +169,5 @@ def test_scores_go_by_batch_too(server):
 
         return asyncio.run(score())
 
-    assert go(chat(server, Journal(":memory:"))) == go(OpenAIClient("gpt-4o-mini", server.url))
+    assert go(chat(server, tmp_path)) == go(OpenAIClient("gpt-4o-mini", server.url))
     assert [b["endpoint"] for b in server.batches()] == ["/v1/completions"]

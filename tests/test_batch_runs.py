@@ -50,7 +50,7 @@ def nothing_twice(server):
 def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_path, name):
     server.reset(reply="batch_worker:reply", seconds=0.1)
     path = tmp_path / "store.sqlite"
-    results = worker.go(server.url, path, tmp_path / "journal.sqlite", N, {name: worker.METHODS[name]})
+    results = worker.go(server.url, path, tmp_path / "batches", N, {name: worker.METHODS[name]})
     rows, money = plain
     assert worker.told(results) == [r for r in rows if r["method"] == name]
     rounds, longest = len(server.batches()), max(r.usage.critical_path for r in results.rows)
@@ -69,11 +69,11 @@ def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_p
 def test_killed_four_times_no_batch_is_lost_and_no_request_is_sent_twice(server, plain, tmp_path):
     "At random moments, among them those between an order and its record: the server carries out an order at once and replies late."
     server.reset(reply="batch_worker:reply", seconds=0.3, slow_order=0.15)
-    store, journal, rng = tmp_path / "killed.sqlite", tmp_path / "journal.sqlite", random.Random(0)
+    store, folder, rng = tmp_path / "killed.sqlite", tmp_path / "batches", random.Random(0)
     worker.passages()
     for kill in range(4):
         known, since = len(server.batches()), time.time()
-        process = worker.processes.Process(target=worker.go, args=(server.url, store, journal, N))
+        process = worker.processes.Process(target=worker.go, args=(server.url, store, folder, N))
         process.start()
         while len(server.batches()) == known and process.is_alive() and time.time() < since + 60:
             time.sleep(0.01)
@@ -83,7 +83,7 @@ def test_killed_four_times_no_batch_is_lost_and_no_request_is_sent_twice(server,
         assert process.is_alive(), f"the run was over before kill {kill + 1}"
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-    results = worker.go(server.url, store, journal, N)
+    results = worker.go(server.url, store, folder, N)
     assert worker.told(results) == plain[0]
     texts = nothing_twice(server)
     with Store(store) as kept:

@@ -81,15 +81,12 @@ def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
     [store] = (home / "store").glob("*.sqlite")
     receipts = list((home / "asked").glob("*.json"))
     assert receipts and {mode(f) for f in (store, *receipts)} == {0o600}
-    from treekit.llm.batch_journal import Journal
     from treekit.utils.sqlite_cache import cache_database
 
     with Store(home / "other.sqlite") as other:
         other.put_prediction("k", {})
         beside = [f for f in home.glob("other.sqlite*")]
         assert len(beside) == 3 and {mode(f) for f in beside} == {0o600}, "the log and the index beside it, too"
-    Journal(home / "batches.sqlite")
-    assert mode(home / "batches.sqlite") == 0o600
     with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)", "vectors") as db:
         db.execute("SELECT 1")
     assert mode(home / "vectors.sqlite") == 0o600

@@ -66,7 +66,7 @@ def deadline_settings(
     late = tables.get("late", {})
     for key, value in late.items():
         choose("setting of [late]", key, LateRule.__dataclass_fields__)
-        if not isinstance(value, (int, float)) or value < 0:
+        if not isinstance(value, (int, float)) or not 0 <= value < math.inf:
             raise UsageError(f"settings.toml, late, {key}: {value!s:.40} isn't a number from 0")
     due = {a: _time(value, f"due, {a}") for a, value in tables.get("due", {}).items()}
     extensions = {
