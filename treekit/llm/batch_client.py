@@ -135,7 +135,9 @@ class _Batches:
             return None, 0.0
         if state.status == "failed":
             why = state.errors.data[0].message if state.errors and state.errors.data else "no reason given"
-            todo = "change what it objects to, or ask fewer questions at once (--n): what is answered is not asked again"
+            todo = (
+                "change what it objects to, or ask fewer questions at once (--n): what is answered is not asked again"
+            )
             raise CallFailed("refused", f"the batch was refused: {why}", todo, again=False)
         found = _answers("\n".join(texts))
         fine = [k for k in record["keys"] if k in found and (found[k].get("response") or {}).get("status_code") == 200]
