@@ -734,14 +734,6 @@ def compared(t):
     )
 
 
-def table_html(t):
-    from treekit.figures.tables import to_html
-
-    t = apart(t)
-    for make in (frame_of, compared):
-        same_page(to_html(make(t), t[9], t[10]), to_html(make(tame(t)), "word", "word"))
-
-
 FORMATTED = ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
 
 
@@ -854,7 +846,6 @@ def explorer_page(t):
 RENDERERS = {
     "text tree": show_text,
     "html tree": show_html,
-    "html table": table_html,
     "markdown table": table_markdown,
     "csv table": table_csv,
     "latex table": table_latex,

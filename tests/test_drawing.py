@@ -6,11 +6,8 @@ from collections import namedtuple
 import pytest
 
 from treekit.core.trace_render import show_tree, tree_html
-from treekit.figures.trees import draw_beside, draw_overview, draw_tree
-from treekit.syntax.entities import SentenceTree
+from treekit.figures.trees import draw_beside, draw_tree
 from treekit.core.method import Trace
-from treekit.papers.searchr.figures import draw_parse, weighed_entities
-from treekit.syntax.parser import Entity
 
 WORDS = (
     "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & "
@@ -105,7 +102,11 @@ def beside(trace):
     return draw_beside({"TreeRare": trace, "ReAct": steps(len(trace.nodes))})
 
 
-@pytest.mark.parametrize("draw", [draw_tree, draw_overview, beside])
+def from_above(trace):
+    return draw_tree(trace, top_down=True)
+
+
+@pytest.mark.parametrize("draw", [draw_tree, from_above, beside])
 @pytest.mark.parametrize(
     "shape",
     [
@@ -151,55 +152,6 @@ def test_models_words_are_data():
     assert not re.search(r"<(script|img|i|u|b)\b", page) and page.count("<details") == page.count("</details>") == 1
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text) and "note" in text
     draw_tree(trace).canvas.draw()  # a '$' starts no formula
-
-
-def parsed(seed=0, n=12, depth=None):
-    'A random sentence: its text, its tree (as deep as it is long, if `depth` is "chain"), and some entities.'
-    rng, words, starts = random.Random(seed), [], []
-    for i in range(n):
-        starts.append(sum(map(len, words)) + i)
-        words.append(rng.choice(WORDS))
-    order = rng.sample(range(1, n + 1), n)
-    heads = {
-        w: 0 if i == 0 else order[i - 1] if depth == "chain" else rng.choice(order[:i]) for i, w in enumerate(order)
-    }
-    shape = SentenceTree(
-        tuple(starts),
-        tuple(s + len(w) for s, w in zip(starts, words)),
-        tuple(heads[i] for i in range(1, n + 1)),
-        ("NOUN",) * n,
-    )
-    spans = [(a, min(n, a + rng.randint(1, 3))) for a in range(0, n, 4)]
-    return (
-        " ".join(words),
-        shape,
-        tuple(Entity(" ".join(words[a:b]), "X", starts[a], starts[b - 1] + len(words[b - 1])) for a, b in spans),
-    )
-
-
-@pytest.mark.parametrize(
-    "sentence", [dict(seed=i) for i in range(5)] + [dict(n=1), dict(n=60, seed=7), dict(n=25, depth="chain")]
-)
-def test_a_sentence_is_drawn_whole(sentence):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    text, shape, entities = parsed(**sentence)
-    fig = draw_parse(text, shape, entities)
-    frames, texts, width, height = apart(fig)
-    assert len(frames) == len(shape.heads)
-    for i, t in enumerate(texts):
-        assert t.x0 >= 0 and t.x1 <= width + 1 and t.ymax <= height + 1
-        for other in texts[i + 1 :]:
-            assert not overlap(t, other, slack=1.5)
-    words, blue = shape.below(), [p for p in fig.axes[0].patches if p.get_facecolor()[2] > p.get_facecolor()[0]]
-    rows = weighed_entities(shape, entities)
-    assert len(blue) == len({w for r in rows for w in r["words"]}) and all(
-        r["importance"] == max(words[w] for w in r["words"]) for r in rows
-    )
-    plt.close(fig)
 
 
 def test_a_picture_that_shows_the_same_stays_as_it_is(tmp_path):

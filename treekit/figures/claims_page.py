@@ -20,7 +20,7 @@ from treekit.figures.claims import (
     ClaimVerdict,
     judge_claims,
 )
-from .tables import to_html, to_markdown
+from .tables import to_markdown
 from ..papers.plugin import get_paper, read_rows
 from ..scoring.statistics import p_text
 from ..utils.atomic_write import write_whole
@@ -176,7 +176,7 @@ def save_claims(
     folder: Path | str,
     title: str,
 ) -> list[Path]:
-    "Write `claims.csv`, `claims.md` and `claims.html`."
+    "Write `claims.csv` and `claims.md`."
     import pandas as pd
 
     folder = Path(folder)
@@ -185,8 +185,7 @@ def save_claims(
         columns=dict(published="printed", reproduced="measured")
     )
     note = f"{summary_of(verdicts)} {LEGEND_OF_CLAIMS}"
-    for ending, text in ((".md", to_markdown(shown, title, note)), (".html", to_html(shown, title, note))):
-        write_whole(folder / f"claims{ending}", text)
+    write_whole(folder / "claims.md", to_markdown(shown, title, note))
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
     named = ["stated" if k == "amount" else k for k in FIELDS_OF_CLAIM]
@@ -201,7 +200,7 @@ def save_claims(
         for v in verdicts
     )
     write_whole(folder / "claims.csv", lines.getvalue())
-    return [folder / f"claims{ending}" for ending in (".csv", ".md", ".html")]
+    return [folder / "claims.csv", folder / "claims.md"]
 
 # %% ../../nbs/16_figures/17_claims_page.ipynb #8cfa20bc
 def claims_by_artefact(

@@ -4,12 +4,11 @@
 
 # %% auto #0
 __all__ = ['OWN_CASE', 'candidate_questions', 'choose_case', 'documents_of', 'router_views', 'router_reply', 'routing_lines',
-           'document_to_show', 'tree_behind', 'shown_nodes', 'show_path', 'draw_path', 'draw_routing', 'draw_framework',
-           'beside', 'find_case', 'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'expansions',
-           'routing_sizes', 'router_scores', 'router_curve', 'over_retrievers']
+           'document_to_show', 'tree_behind', 'shown_nodes', 'show_path', 'draw_path', 'beside', 'find_case',
+           'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'expansions', 'routing_sizes', 'router_scores',
+           'router_curve', 'over_retrievers']
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4f3115e2
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
@@ -32,18 +31,7 @@ from ...experiments.tables import PRINTED, by_words, sample_questions
 from ...experiments.results import Results, Row, replied
 from ...experiments import resources
 from ...scoring.metrics import METRICS
-from treekit.figures.drawing import (
-    SIZE,
-    BoxRow,
-    arrow,
-    break_lines,
-    canvas,
-    draw_sections,
-    entry,
-    heading,
-    put_text,
-    text_width,
-)
+from ...figures.drawing import SIZE, arrow, break_lines, canvas, put_text, text_width
 from ...figures.plots import COLUMN, PAGE, ran_line
 from ...figures.style import shown_name
 from ...figures.cells import CellScores, scores_of_rows
@@ -334,119 +322,6 @@ def draw_path(
         figure.ax.plot([1, figure.W - 1], [y, y], color="black", lw=0.6, ls="-", marker="")
     _legend(figure, figure.bottom + _LINE)
     return figure.fig
-
-# %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4c2a672c
-def _subtree(tree, trace, document, view, most, lines):
-    "Visible part of the tree in a step, as parts of a box."
-    visible, touched = set(view.data["lit"]), (*view.data["lit"], *view.data["expands"])
-    near = {a for i in touched for a in (i, *tree.ancestors(i))}
-    parts = []
-    for id, depth, text in shown_nodes(tree, trace, document, most):
-        if id is None:
-            continue
-        is_heading = tree[id].type == "structure"
-        if is_heading and id and tree[id].parent not in near:
-            continue
-        if tree[id].type == "content" and id not in visible:
-            continue
-        open_ = not id or id in near and (id == view.data["heading"] or any(c in visible for c in tree.content(id)))
-        fold = ("▾" if open_ else "▸") if is_heading else ""
-        parts.append((f"{id} {printable(text)}", is_heading, "   " * depth + fold, 1 if is_heading else lines))
-    return parts
-
-
-def _view_boxes(tree, trace, document, views, most, lines):
-    "Box of each step: its origin, the visible nodes, the output."
-    number, boxes = {view.id: k for k, view in enumerate(views, 1)}, []
-    for k, view in enumerate(views, 1):
-        source = "from retrieval" if view.data["heading"] is None else f"unfolded by step {number[view.parent]}"
-        shown = _subtree(tree, trace, document, view, most, lines)
-        boxes.append([heading(f"{k}  {source}"), *shown, (router_reply(view), True, "→", 3)])
-    return boxes
-
-# %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #0feeda20
-def _given_boxes(tree, trace, document):
-    "Question, retrieved passages and size of the tree."
-    question = next(n for n in trace.nodes if n.kind == "question")
-    chunks = [entry(f"{id} stands in {', '.join(map(str, nodes))}", 2, "▪") for id, nodes, _ in document.data["chunks"]]
-    size = f"{tree.title}: {len(tree.headings) - 1} headings, {len(tree) - len(tree.headings)} content nodes"
-    return [
-        [heading("Question"), entry(question.text, 4)],
-        [heading("Retrieved passages"), *chunks],
-        [heading("Document structure tree"), entry(size, 3)],
-    ]
-
-
-def draw_routing(
-    tree: DocumentTree,
-    trace: Trace,
-    document: Node,
-    most: int = 2,  # headings off the path that are shown
-    width: float = PAGE,  # inches
-    lines: int = 2,  # maximum lines of a content node
-):  # matplotlib figure
-    "Routing module on one document (RDR², Fig. 2)."
-    views, W = router_views(trace, document), width * 72
-    if not views:
-        raise UsageError("the router saw nothing of this document, so there is nothing to draw")
-    boxes = _view_boxes(tree, trace, document, views, most, lines)
-    routed = [heading("Nothing: the document is refused")]
-    if document.data["answers"]:
-        passage = [entry(tree[i].text, lines + 1, f"{i}") for i in document.data["answers"]]
-        routed = [heading("Routed passage, in document order"), *passage]
-    return draw_sections(
-        [
-            ("What is given", BoxRow(_given_boxes(tree, trace, document), W, 3, follow=False)),
-            (
-                "The router sees all headings and what is visible, and says what answers and what to expand",
-                BoxRow(boxes, W, min(4, len(boxes)), follow=False),
-            ),
-            ("What the reader gets of this document", BoxRow([routed], W, 1)),
-        ],
-        W,
-    )
-
-# %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #e9a7254f
-def _stages(trace, lines):
-    "Boxes of one method: question, retrieval, routing if any, passages, answer."
-    question, answer = trace.nodes[0], trace.answer
-    hits = [entry(f"{h['title']} ({h['id']})", 2, "▪") for h in question.data.get("hits", [])]
-    passages = [
-        entry(f"{p['title']}: {re.sub(r'=+[^=]+=+', ' ', p['text'])}", 2 * lines, "▪")
-        for p in question.data["passages"]
-    ]
-
-    def said(document):
-        steps, read = len(router_views(trace, document)), len(document.data["answers"])
-        told = f"{read} paragraph{'s' * (read != 1)} to read" if read else "refused"
-        return f"{steps} step{'s' * (steps != 1)}, {told}"
-
-    routes = [entry(f"{printable(d.text)}: {said(d)}", lines, "▪") for d in documents_of(trace)]
-    return [
-        [heading("Question"), entry(question.text, 6)],
-        [heading("Retrieve"), *(hits or [entry("nothing was found", 1)])],
-        *([[heading("Document Route"), *routes]] if routes else []),
-        [heading("Routed passages" if routes else "Passages"), *(passages or [entry("none", 1)])],
-        [heading("Read"), entry(answer.text, 12, "→")],
-    ]
-
-
-def draw_framework(
-    plain: Trace,  # Retrieve-and-Read's
-    routed: Trace,  # RDR²'s, of the same question
-    width: float = PAGE,  # inches
-    lines: int = 3,  # maximum lines of a text
-):  # matplotlib figure
-    "Retrieve-and-Read, and Retrieve-DocumentRoute-Read (RDR², Fig. 1)."
-    W, first, second = width * 72, _stages(plain, lines), _stages(routed, lines)
-    walk = "each document's heading tree is walked, and what answers is read in the document's order"
-    return draw_sections(
-        [
-            ("a  Retrieve-and-Read: the chunks, as they were cut", BoxRow(first, W, len(first))),
-            (f"b  RDR²: {walk}", BoxRow(second, W, len(second))),
-        ],
-        W,
-    )
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #61936d61
 def beside(

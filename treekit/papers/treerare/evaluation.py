@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 
-from ...analysis.cases import ClassifiedAnswers, examples_table, excerpts, rates, sort
+from ...analysis.cases import ClassifiedAnswers, examples_table, pick_example, rates, sort
 from ...analysis.outcomes import agreement, calls_of, raters, read_annotations
 from ...baselines import prompting, react
 from ...config import choose, load_profile
@@ -29,9 +29,9 @@ from ...experiments.results import Results, Row, replied
 from ...figures.artefact import Artefact
 from ...figures.cells import scores_of_rows
 from ...figures.costplots import cost_bars
-from ...figures.outcomes import draw_examples, draw_rates
+from ...figures.outcomes import draw_rates
 from ...figures.plots import ran_line
-from ...figures.trees import draw_beside, draw_overview
+from ...figures.trees import draw_beside, draw_tree
 from ...figures.verdicts import relative_improvement
 from . import tree_retrieval
 from .method import METHODS, TreeRare
@@ -170,7 +170,7 @@ def draw_both(*given, dataset: str, question: str, tree: str) -> tuple[Row, Row]
 
 
 def draw_one(*given, dataset: str, question: str, tree: str) -> Row:
-    "Figure 2: the tree of one question, and a node of it in detail."
+    "Figure 2: the tree of one question."
     t = Artefact("treerare/figure2", given)
     asked = _candidates(t, dataset, question)
     rows = t.run({"TreeRare": TreeRare(tree=tree)}, {dataset: asked}).rows
@@ -187,10 +187,7 @@ def draw_one(*given, dataset: str, question: str, tree: str) -> Row:
         return right, branches, not cut, sum(map(evidence, nodes)) * 2 > len(nodes), -abs(len(nodes) - 6)
 
     row = t.best(rows, rank)
-    inner = [n for n in row.trace.nodes if n.kind == "phrase" and row.trace.children(n)]
-    focus = next((n.id for n in inner if n.parent is not None and evidence(n)), None)  # the node in detail
-    draw = partial(draw_overview, row.trace, focus=focus)
-    t.draw(draw, ran=ran_line(t.P.model, t.P.data, (), f"one question of {len(asked)}"))
+    t.draw(partial(draw_tree, row.trace), ran=ran_line(t.P.model, t.P.data, (), f"one question of {len(asked)}"))
     return row
 
 
@@ -215,9 +212,9 @@ def save_examples(t: Artefact, s: ClassifiedAnswers, outcome: str = "") -> None:
     named = (o for o in ("Label Ambiguity", "Success") if any(c["answers"] for c in examples_table(s, o)))
     outcome = choose("outcome", outcome, OUTCOMES) if outcome else next(named, "Label Ambiguity")
     t.save(examples_table(s, outcome), title=outcome)
-    shown = excerpts(s, outcome, "TreeRare")
-    if any(e.row is not None for e in shown):
-        t.draw(partial(draw_examples, shown), ran=ran_line(t.P.model, t.P.data, len(s.rows) // 2))
+    found = {f"{m}: {outcome}": pick_example(s, outcome, m)[0] for m in ("TreeRare", "ReAct")}
+    if shown := {name: s.rows[i].trace for name, i in found.items() if i is not None}:
+        t.draw(partial(draw_beside, shown), ran=ran_line(t.P.model, t.P.data, len(s.rows) // 2))
     else:
         print(f"no answer of the sample is a {outcome.lower()}; Figure 3 shows how the answers end")
 
