@@ -163,7 +163,7 @@ def test_a_notebook_shows_its_committed_table():
     stale, compared, otherwise = (
         [],
         0,
-        ("claims", "prompts", "retrieval", "textclaims"),
+        ("claims", "retrieval"),
     )  # which show parts of their page
     for path in (p for p in NOTEBOOKS if p.stem not in otherwise):
         cells = code_cells(json.loads(path.read_text(encoding="utf-8"))).values()

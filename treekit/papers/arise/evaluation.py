@@ -5,14 +5,15 @@
 # %% auto #0
 __all__ = ['UNITS', 'SETS', 'setting', 'GUESSED', 'NOTES', 'gold_facts', 'fact_f1', 'by_sentence', 'splits_sentences',
            'retrieved_facts', 'facts_f1', 'covered_em', 'any_covers', 'pools', 'CanScore', 'scorer_for', 'guesses',
-           'as_asked', 'models_at', 'covered', 'f1_of_answer', 'scored_cells', 'printed', 'answered', 'vanilla_by_unit',
-           'over_retrievers', 'main_run']
+           'as_asked', 'models_at', 'covered', 'f1_of_answer', 'scored_cells', 'printed', 'answered', 'NoReply',
+           'vanilla_searches', 'over_retrievers', 'main_run']
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #3090069d
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ...experiments import tables as experiments
@@ -21,11 +22,12 @@ from ...core.types import Passage, Question
 from ...scoring.short import f1, normalise
 from ...scoring.short import NotApplicable
 from ...experiments.tables import sample_questions
-from ...core.prompts import ScoringUnsupported
+from ...core.prompts import Completion, ScoringUnsupported
 from ...core.method import Context, Prediction, Trace, configure
 from ...experiments.results import Results, Row
 from ...experiments.run import run
 from ...figures.artefact import Artefact
+from ...figures.verdicts import published
 from ...utils.model_files import MINILM, model_folder
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #fe812459
@@ -302,17 +304,42 @@ def answered(
     return t
 
 
-def vanilla_by_unit(t: Artefact):  # pandas.DataFrame
-    "F1 (facts) of Vanilla, over passages and over sentences, in percent."
-    import pandas as pd
+class NoReply:
+    "No model is asked: each reply is empty."
+
+    model, endpoint, defaults = "none", "none", {}
+
+    async def complete(self, request):
+        return [Completion("FINAL:")] * request.n
+
+    async def close(self):
+        pass
+
+
+def vanilla_searches(*given) -> Artefact:  # parameters of its notebook
+    "F1 of the facts that Vanilla's search finds, by paragraphs and by sentences, beside Table 1."
     from treekit.baselines import revising
 
-    vanilla, found = {"Vanilla": revising.methods()["Vanilla"]}, {}
-    for unit in ("passages", "sentences"):
-        rows = scored_cells(run(vanilla, pools(t.P, sentences=unit == "sentences"), t.P), answer=False)
-        facts = [r for r in rows if r["metric"] == "F1 (facts)" and r["value"] is not None]
-        found[unit] = {r["dataset"]: 100 * r["value"] for r in facts}
-    return pd.DataFrame(found).round(2)
+    t, vanilla = Artefact("real/vanilla", given, setting), revising.methods()["Vanilla"]
+    printed_rows = [r for r in printed(published("arise", "table1")) if r["method"] == "Vanilla"]
+    printed_rows = [r for r in printed_rows if r["metric"] == "F1 (facts)" and r["dataset"] != "AVG"]
+    rows, cells, facts = [], [], {}
+    for unit in ("paragraphs", "sentences"):
+        name = f"Vanilla [its search, by {unit}]"
+        found = run({name: vanilla}, pools(t.P, sentences=unit == "sentences"), t.P, chat=NoReply())
+        rows += [r for r in scored_cells(found, average="", answer=False) if r["metric"] == "F1 (facts)"]
+        facts |= found.facts
+        same = [r for r in printed_rows if r["group"] == printed_rows[0]["group"]]  # it is one for all models
+        cells += [r | dict(method=name, group="ARISE, n = 200") for r in same]
+    t.runs = [SimpleNamespace(model="", facts=facts)]
+    whose = "real questions" if t.P.data == "real" else f"questions of {Path(t.P.data).name}"
+    asked = f"{whose}, n = {' / '.join(str(len(own)) for own in found.cells().values())}"
+    t.label = f"ARISE's Vanilla, F1 of the retrieved facts: {asked}"
+    note = (
+        f"{asked[:1].upper()}{asked[1:]} (HotpotQA, 2WikiMQA, MuSiQue). No reply is read: the number is the search's."
+    )
+    t.save(t.compared(rows, cells, by_model=False, folder=None), note=note, digits=2)
+    return t
 
 
 NOTES = dict(
