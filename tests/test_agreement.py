@@ -1,6 +1,6 @@
-"Votes: agreement and correlation against statsmodels and scipy, what can be wrong with a file, the page, and a simulated panel."
+"Votes: agreement and correlation against statsmodels and scipy, and what can be wrong with a file."
 
-import csv, math, random
+import csv, random
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -13,15 +13,13 @@ from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa
 from treekit.analysis.human_eval import (
-    ERRORS,
-    PANEL,
     VOTE_FIELDS,
     Panel,
     agreement_rows,
     correlation_rows,
     kappa_of,
 )
-from treekit.analysis.human_eval import panel, read_votes, save_votes, simulate
+from treekit.analysis.human_eval import read_votes
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
@@ -141,7 +139,6 @@ GOOD = ("ada", "Tree-of-Question", "komultihop", "q1", "true", "부산입니다.
         ),
         ([GOOD, ("bo", "Tree-of-Question")], "line 3: only 2 fields of 7"),
         ([(*GOOD, "more", "and more")], "line 2: more fields than the header has"),
-        ([GOOD, ("simulated 3", *GOOD[1:])], "line 3: 'simulated 3' is a simulated rater: human and simulated"),
         ([GOOD], "ada has not judged 1 of 2: q2 (Tree-of-Question, komultihop)"),
         ([], "none of the 2 answers is judged in votes.csv"),
     ],
@@ -177,53 +174,6 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
     (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbf" + f"{','.join(VOTE_FIELDS[:-1])}\r\n{line}\r\n\r\n".encode())
     [vote] = read_votes(tmp_path / "v.csv", [row("q1")])
     assert vote["vote"] is True and vote["note"] == ""
-
-
-# --- a simulated panel
-
-
-def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
-    rows = [
-        row(f"q{i}", "부산입니다." if i % 3 else "대구입니다.", m)
-        for m in ("Direct Generation", "Tree-of-Question")
-        for i in range(50)
-    ]
-    votes, file = simulate(rows), tmp_path / "votes_simulated.csv"
-    assert votes == simulate(rows) != simulate(rows, seed=1)
-    save_votes(votes, file)
-    assert all(
-        line.startswith("simulated ") and "simulated: errs at" in line for line in file.read_text().splitlines()[1:]
-    )
-    p = panel(read_votes(file, rows, simulated=True), rows)
-    assert p.simulated and len(p.annotators) == len(ERRORS) == 5
-    cells = agreement_rows(p) + correlation_rows(p, lambda r: {"Ans": float("부산" in r.answer)})
-    assert (
-        {c["dataset"] for c in cells} == {PANEL}
-        and all("5 simulated raters, no people" in c["reason"] for c in cells)
-        and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE")
-    )
-    df = compare(published("toq", "table6"), cells, model="simulated, simulated votes")
-    assert all(
-        ("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model and r.verdict == "")
-        for r in df.itertuples()
-        if not math.isnan(r.reproduced)
-    )
-    person = write(
-        tmp_path / "ada.csv",
-        *[
-            (l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true", l["response"], "")
-            for l in votes
-            if l["annotator"] == "simulated 1"
-        ],
-    )
-    for simulated in (False, True):
-        with pytest.raises(UsageError, match="can.t be mixed"):
-            read_votes([file, person], rows, simulated=simulated)
-    assert not panel(read_votes(person, rows), rows).simulated
-    with pytest.raises(UsageError, match="must contain 'simulated'"):
-        save_votes(votes, tmp_path / "votes.csv")
-    with pytest.raises(UsageError, match="'q1' has no gold answer"):
-        simulate([row("q1", gold=())])
 
 
 # --- the page

@@ -10,11 +10,9 @@ __all__ = ['FLAGS', 'LEGEND', 'LEGEND_OF_FAILURES', 'NO_VERDICT', 'LEGEND_OF_VER
 # %% ../../nbs/16_figures/08_tables.ipynb #bad1da96
 import re, shlex
 from collections import Counter
-from itertools import zip_longest
 from pathlib import Path
-from textwrap import shorten, wrap
+from textwrap import shorten
 from types import SimpleNamespace
-from unicodedata import east_asian_width
 
 from ..config import profile_names
 from ..utils.sanitize import csv_text, md, md_line, printable
@@ -281,32 +279,14 @@ def save_table(
     return [folder / f"{name}.csv", folder / f"{name}.md"]
 
 # %% ../../nbs/16_figures/08_tables.ipynb #7e5a0002
-def _fitted(heads, rows, width):
-    "Lines of a table: cells are wrapped, and columns that don't fit follow below, with the first one again."
-    most = max(18, width // len(heads) - 2)
-    columns = list(zip(*rows))
-    sizes = [min(most, max(map(len, (*h.split(), *texts)), default=0)) for h, texts in zip(heads, columns)]
-    blocks, used = [[0]], sizes[0]
-    for i, size in enumerate(sizes[1:], 1):
-        if used + 2 + size > width:
-            blocks, used = [*blocks, [0]], sizes[0]
-        blocks[-1].append(i)
-        used += 2 + size
-    for block in blocks:
-        yield ""
-        for row in (heads, ["-" * size for size in sizes], *rows):
-            wide = [1 + any(east_asian_width(c) in "WF" for c in row[i]) for i in block]
-            cells = [wrap(printable(row[i]), max(1, sizes[i] // w)) for i, w in zip(block, wide)]
-            for parts in zip_longest(*cells, fillvalue=""):
-                yield "  ".join(part.ljust(sizes[i]) for i, part in zip(block, parts)).rstrip()
-
-
 def table_text(
     path: Path,  # a CSV from `save_table`
     width: int,  # characters
     most: int = 40,  # rows
 ) -> str:  # empty if there is nothing to show
     "Table as plain text: of a comparison the measured cells, each with the printed one."
+    import pandas as pd
+
     rows, note = read_rows(Path(path)), ""
     if not rows:
         return ""
@@ -335,7 +315,10 @@ def table_text(
     if not lines:
         return ""
     left = f"\n{len(lines) - most:,} more rows: {Path(path).with_suffix('.md').name}" if len(lines) > most else ""
-    return "\n".join([*([note] if note else []), *_fitted(heads, lines[:most], width)]).strip("\n") + left
+    shown = pd.DataFrame([map(printable, line) for line in lines[:most]], columns=heads).set_index(heads[0])
+    with pd.option_context("display.unicode.east_asian_width", True):
+        text = shown.rename_axis(None).to_string(line_width=width, max_colwidth=max(18, width // 2))
+    return "\n".join([*([note] if note else []), text]) + left
 
 # %% ../../nbs/16_figures/08_tables.ipynb #41a99e85
 _NO_ERRATUM = re.compile(r"(holds|consistent|can't be checked)(:.*)?", re.S)

@@ -13,27 +13,21 @@ from functools import partial
 from itertools import product
 
 from treekit.analysis.human_eval import (
-    ERRORS,
-    PANEL,
     SPEARMAN,
     agreement_rows,
     correlation_rows,
-    holds_gold,
     kappa_of,
     panel,
     read_votes,
-    save_votes,
-    simulate,
 )
 from ...experiments.results import Row
 from ...experiments.tables import by_words
 from ...scoring.short import cover_em
 from ...experiments.translation import glosser
 from ...figures.artefact import Artefact
-from .evaluation import ABSTAINS, is_right, questions_of, setting
+from .evaluation import questions_of, setting
 from .method import METHODS
 from .planner import final_evaluation, printed_scores
-from ...config import choose
 from ...core.method import Trace
 from ...figures.plots import COLUMN, PAGE, describe, house_style, legend_below
 from ...figures.style import INTERVALS, method_styles, model_marker
@@ -101,32 +95,19 @@ def best_case(
     return row
 
 # %% ../../../nbs/17_papers/2_toq/06_figures.ipynb #a4ca7a6d
-def _voted(artefact, given, said, rated, told, dataset, corpus, queries, annotations, simulation):
-    "Artefact, printed cells, those of people and of the simulated panel, and its votes. `rated`: panel -> cells; `told`: responses -> end of a note."
+def _voted(artefact, given, said, rated, dataset, corpus, queries, annotations):
+    "Artefact, printed cells, and those of people. `rated`: panel -> cells."
     t = Artefact(f"toq/{artefact}", given, setting)
-    choose("simulation", simulation, ("on", "off"))
-    printed, rows, searched = [r | dict(group="the paper") for r in published("toq", artefact)], [], ""
-    if annotations or simulation == "on":
+    printed, people, searched = [r | dict(group="the paper") for r in published("toq", artefact)], [], ""
+    if annotations:
         questions, passages = questions_of(t.P, dataset, corpus)
         methods = {"Direct Generation": METHODS["Direct Generation"], "Tree-of-Question": METHODS["ToQ (ours)"]}
         results = t.run(methods, {d: qs[: int(queries)] for d, qs in questions.items()}, corpora=passages)
-        rows, searched = results.rows, ", ".join(results.corpora.values())
-    people = rated(panel(read_votes(annotations, rows), rows)) if annotations else []
+        people, searched = rated(panel(read_votes(annotations, results.rows), results.rows)), results.corpora.values()
     obstacle = "other questions, another model and other annotators than the paper's"
-    table = compare(printed, people, model=t.P.model, corpus=searched, obstacle=obstacle)
+    table = compare(printed, people, model=t.P.model, corpus=", ".join(searched), obstacle=obstacle)
     t.save(table, note=" ".join(filter(None, [said, "" if annotations else _NO_VOTES])))
-    votes = simulate(rows, seed=t.P.seed, truth=_valid) if simulation == "on" else []
-    made = rated(panel(votes, rows)) if votes else []
-    if made:
-        own = compare(printed, made, model=f"{t.P.model}, simulated votes", corpus=searched, obstacle="no people voted")
-        note = (
-            "Simulated: five seeded raters vote by whether the response has the gold answer, with error rates of "
-            f"{', '.join(f'{e:.0%}' for e in ERRORS)}. No person voted. {told(rows)}"
-        )
-        label, t.label = t.label, f"{t.label}, with a SIMULATED panel"
-        t.save(own[own.dataset == PANEL], "simulated", note=note)
-        t.label = label
-    return t, printed, people, made, votes
+    return t, printed, people
 
 
 _NO_VOTES = (
@@ -135,17 +116,9 @@ _NO_VOTES = (
 )
 
 
-def _valid(row: Row) -> bool:
-    "What a simulated rater without errors says of a response."
-    return holds_gold(row) and is_right(row.answer, row.question) == 1
-
-
 def agreement(*given, **how) -> Artefact:  # parameters of its notebook
     "Table 6: agreement of the annotators."
-    file = "table6_votes_simulated.csv"
-    t, _, _, _, votes = _voted("table6", given, "", agreement_rows, lambda rows: f"The votes are in {file}.", **how)
-    if votes:
-        save_votes(votes, t.folder / file)
+    t, *_ = _voted("table6", given, "", agreement_rows, **how)
     cell = {(r["method"], r["metric"]): r["value"] for r in published("toq", "table6")}
     text, checks = {r["method"]: r["value"] for r in published("toq", "textclaims") if r["metric"] == "PE"}, []
     for method in dict.fromkeys(method for method, _ in cell):
@@ -170,32 +143,15 @@ def _scores(row):
     return printed_scores(final_evaluation(row.trace))
 
 
-def _plain_rule(rows):
-    "How far the evaluator, and a rule without a model, agree with the gold answers."
-    there = [r for r in rows if not r.error]
-
-    def agrees(says):
-        return sum(says(r) == _valid(r) for r in there) / len(there)
-
-    return (
-        f"Of {len(there)} responses, the evaluator's validity agrees with the gold answers in "
-        f"{agrees(lambda r: _scores(r)['R.Val'] == 100):.2f}, and the plain rule that a response is valid unless "
-        f"it states that it found nothing in {agrees(lambda r: not ABSTAINS.search(r.answer)):.2f}."
-    )
-
-
 def correlation(*given, **how) -> Artefact:  # parameters of its notebook
     "Figure 2: correlation of the evaluator's scores with the annotators' majority."
     said = "Pearson's r, and Spearman's ρ where marked, of each score with the majority vote."
     rated = partial(correlation_rows, scores=_scores)
-    t, printed, people, made, _ = _voted("figure2", given, said, rated, _plain_rule, **how)
+    t, printed, people = _voted("figure2", given, said, rated, **how)
     draw = partial(_draw_correlations, t.P.model, printed)
     alone = "Tree-of-Question, Figure 2: printed correlations of the evaluator with the human majority"
     no_ran = "" if people else "no raters' files were given, so nothing was measured"
     t.draw(partial(draw, people), title=None if people else alone, ran=no_ran, width=PAGE if people else COLUMN)
-    if made:
-        title = "with simulated votes: correlation with their majority; printed: with people's"
-        t.draw(partial(draw, made), "simulated", title=f"Tree-of-Question, Figure 2 {title}")
     return t
 
 
