@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['DIRECTIONS', 'UNITS_OF_AMOUNT', 'CLAIM_OUTCOMES', 'TESTED_OUTCOMES', 'SIZES', 'SUBSTITUTES', 'MOST_FAILURES',
-           'EQUIVALENCE', 'Claim', 'load_claims', 'cell_difference', 'distance', 'claim_p_values', 'ClaimVerdict',
-           'merged_cells', 'judge', 'judge_claims']
+           'EQUIVALENCE', 'LEVEL', 'Claim', 'load_claims', 'cell_difference', 'distance', 'claim_p_values',
+           'ClaimVerdict', 'merged_cells', 'judge', 'judge_claims']
 
 # %% ../../nbs/16_figures/07_claims.ipynb #3c89bf25
 import csv, fnmatch
@@ -298,7 +298,7 @@ def _pair(claim, cells, group, of):
     return [c if c is not None and getattr(c, of) is not None else None for c in found]
 
 # %% ../../nbs/16_figures/07_claims.ipynb #a9b7bf27
-def _in_run(claim, cells, model, known, real_only):
+def _in_run(claim, cells, model, known):
     "Fields of a verdict that depend on a run's cells, before the correction for multiple claims."
     ran = list(dict.fromkeys(key[0] for key, c in cells.items() if c.value is not None))
     told, size = dict(model=model), dict(size="not comparable" if claim.unit else "")
@@ -317,7 +317,7 @@ def _in_run(claim, cells, model, known, real_only):
         return told | size | dict(reason=f"not run: {', '.join(absent)}" if absent else "no such column was run")
     if any(c.failures > MOST_FAILURES * c.n for c in (left, right)):
         return told | size | dict(reason="too many failed questions")
-    return told | size | _tested(claim, left, right, known if real_only else None)
+    return told | size | _tested(claim, left, right, known)
 
 
 def _is_own(group, model):
@@ -342,8 +342,7 @@ def _tested(claim, left, right, known):
     if found is None:
         return fields | dict(reason="; ".join([*notes, "no interval"]), how="")
     fields |= dict(ours=found.value, low=found.low, high=found.high)
-    fact = "" if known is None else _substitute((left, right), known)
-    if fact:
+    if fact := _substitute((left, right), known):
         return fields | dict(outcome="substitute row", reason=fact)
     if claim.unit:
         fields |= _size(claim, left, right)
@@ -431,8 +430,7 @@ def merged_cells(
 def judge(
     claim: Claim,
     cells: dict,  # (group, method, dataset, metric) -> `TableCell`
-    known: dict | None = None,  # (model, row) -> what ran under its name, from other tables of the run
-    real_only: bool = True,  # whether to exclude substitutes of rows and judges as evidence
+    known: dict = {},  # (model, row) -> what ran under its name, from other tables of the run
 ) -> list[ClaimVerdict]:  # one per model; a single "not run" if there is none
     "Evaluate a claim on the published cells and on a run of a real model, by raw p-values without correction for multiple claims."
     told = dict(size="not comparable" if claim.unit else "")
@@ -446,12 +444,12 @@ def judge(
     models = list(dict.fromkeys(c.model for c in real.values() if c.value is not None))
     if claim.right_group and models:  # a claim about models needs all of them together
         return [
-            ClaimVerdict(claim, **told | _in_run(claim, real, ", ".join(filter(None, models)), known or {}, real_only))
+            ClaimVerdict(claim, **told | _in_run(claim, real, ", ".join(filter(None, models)), known))
         ]
     out = []
     for model in models:
         own = {key: c if c.model == model else replace(c, value=None) for key, c in real.items()}
-        out.append(ClaimVerdict(claim, **told | _in_run(claim, own, model, known or {}, real_only)))
+        out.append(ClaimVerdict(claim, **told | _in_run(claim, own, model, known)))
     why = "judged on runs of a real model alone" if bundled else "no cell of this table was run"
     return out or [ClaimVerdict(claim, **told, reason=why)]
 
@@ -460,8 +458,6 @@ def judge_claims(
     folder: Path | str,  # folder of a run: figures/<profile>
     paper: str = "",  # default: all papers
     claims: list[Claim] | None = None,  # default: the papers' claims
-    level: float = 0.05,  # false discovery rate among a paper's claims
-    real_only: bool = True,  # whether to exclude substitutes of rows and judges as evidence
 ) -> list[ClaimVerdict]:
     "Evaluate claims on a run, in the order of the file."
     claims = load_claims(paper) if claims is None else claims
@@ -477,11 +473,14 @@ def judge_claims(
         at = c.paper, c.artefact
         if at not in tables:
             tables[at] = merged_cells(single[c.paper, artefact] for artefact in c.artefact.split("|"))
-        rows += judge(c, tables[at], known.get(c.paper), real_only)
-    return _corrected(rows, level)
+        rows += judge(c, tables[at], known.get(c.paper, {}))
+    return _corrected(rows)
 
 
-def _corrected(rows, level):
+LEVEL = 0.05  # false discovery rate among a paper's claims
+
+
+def _corrected(rows):
     "Verdicts with p-values adjusted for the false discovery rate among a paper's distinct contrasts with one model."
     families, adjusted, out = {}, {}, []
     for row in (row for row in rows if row.contrast):
@@ -496,7 +495,7 @@ def _corrected(rows, level):
                 same_as="" if first == row.claim.id else first,
                 adjusted=adjusted[row.claim.paper, row.model, row.contrast],
             )
-            if row.adjusted < level:
+            if row.adjusted < LEVEL:
                 row = replace(row, n_to_decide=None, would_be="", same_p=None, same_margin=None)
             else:
                 row = replace(row, outcome="inconclusive")
