@@ -443,9 +443,7 @@ def judge(
     real = {key: replace(c, value=None) if is_embedded(c.model) else c for key, c in cells.items()}
     models = list(dict.fromkeys(c.model for c in real.values() if c.value is not None))
     if claim.right_group and models:  # a claim about models needs all of them together
-        return [
-            ClaimVerdict(claim, **told | _in_run(claim, real, ", ".join(filter(None, models)), known))
-        ]
+        return [ClaimVerdict(claim, **told | _in_run(claim, real, ", ".join(filter(None, models)), known))]
     out = []
     for model in models:
         own = {key: c if c.model == model else replace(c, value=None) for key, c in real.items()}
