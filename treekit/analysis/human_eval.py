@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from ..config import UsageError
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.results import Row
 from ..scoring.statistics import pearson, spearman
