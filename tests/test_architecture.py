@@ -388,7 +388,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 76, len(fields(Paper)) <= 14) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 39_097), ("tests", 17_932)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 39_096), ("tests", 17_932)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
