@@ -1,6 +1,6 @@
 "The command line for tests: in a process of its own where that is the point, else in this one, with notebooks in kernels that are warm."
 
-import atexit, functools, os, subprocess, sys
+import functools, os, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -26,52 +26,35 @@ def shell(*words, cwd=ROOT, **env):
     return process.returncode, out, err
 
 
-class Kept:
-    "A fork server that no command closes: it ends with the tests."
-
-    def __init__(self):
-        from treekit.artefacts.kernel_pool import PRELOADED, ForkServer
-
-        usual = [
-            m for m in PRELOADED if m not in ("torch", "sentence_transformers")
-        ]  # seven of twelve seconds; few notebooks embed
-        shown = (
-            "treekit.figures.tables",
-            "treekit.figures.verdicts",
-            "treekit.figures.plots",
-            "treekit.experiments.run",
-            "openai",
-            "httpx2",
-            "treekit.llm.openai_client",
-            "treekit.language.morphemes:preload_analyser",
-        )
-        self.server = ForkServer([*usual, *shown], dict(os.environ))
-        self.start = self.server.start
-        atexit.register(self.server.close)
-
-    def close(self):
-        pass
+# torch and sentence_transformers take seven of twelve seconds, and few notebooks embed
+SHOWN = (
+    *("ipykernel.kernelapp", "IPython.display", "matplotlib.pyplot", "pandas", "scipy.stats", "seaborn", "openai"),
+    *("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run"),
+)
 
 
 @functools.cache
-def kept():
-    return Kept()
+def forked():
+    "Manager of kernels that are forked from one process, which ends with the tests."
+    from treekit.artefacts.kernel_pool import manager
+
+    return manager({}, SHOWN)
 
 
 def warmly(patch):
-    "Until the patch is undone, every notebook's kernel is forked from one server, however few notebooks there are."
+    "Until the patch is undone, every notebook's kernel is forked from one process, however few notebooks there are."
     from treekit.artefacts.kernel_pool import can_fork
 
     if can_fork():
-        patch.setattr("treekit.artefacts.reproduce._server", lambda *_: kept())
+        patch.setattr("treekit.artefacts.reproduce._warm", lambda *_: forked())
 
 
 def run_notebook(nb, folder):
     "Run a notebook that was read with nbformat, in a warm kernel; what its cells say is in it afterwards."
     from nbclient import NotebookClient
-    from treekit.artefacts.kernel_pool import can_fork, manager
+    from treekit.artefacts.kernel_pool import can_fork
 
-    warm = dict(kernel_manager_class=manager(kept())) if can_fork() else {}
+    warm = dict(kernel_manager_class=forked()) if can_fork() else {}
     NotebookClient(
         nb, timeout=300, kernel_name="python3", resources=dict(metadata=dict(path=str(folder))), **warm
     ).execute()

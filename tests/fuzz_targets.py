@@ -760,32 +760,6 @@ def table_markdown(t):
             raise GetsThrough("another Markdown element")
 
 
-SHOWN = re.compile(  # what stands for a sign of the text, and does nothing else
-    r"\\(?:text(?:backslash|asciicircum|asciitilde|asciigrave|less|greater|bar)|dots|dag)\{\}|\\textsuperscript\{2\}"
-    r"|\\texttt\{U\+[0-9A-F]{4,6}\}|\\[{}$&#%_]|\$(?:\\[a-z]+|-)\$|\{[-\[*]\}"
-)
-COMMANDS = re.compile(r"\\[A-Za-z]+(?:\s*\[)?|\\\\(?:\s*[*\[])?|[\\&{}$%#^_~]|[\x00-\x09\x0b-\x1f]")
-
-
-def table_latex(t):
-    "A table of hostile texts has exactly the commands of the same table of tame ones."
-    from treekit.exports.latex import latex_table
-
-    def commands(t):
-        row = dict(group=t[0], method=t[1], dataset=t[2], metric=t[3], value=1.5, low=1.0, high=2.0, published=None)
-        rows = [row, row | dict(method=t[4], value=None, published=1.5), row | dict(group=t[5], method=t[6])]
-        made = latex_table(rows, t[7], "tab:it")
-        made.encode("utf-8")
-        return COMMANDS.findall(
-            SHOWN.sub("", made.partition("\n")[2] if made.startswith("% There is Korean") else made)
-        )
-
-    own, other = commands(apart(t)), commands(tame(apart(t)))
-    if own != other:
-        at = next((i for i, (a, b) in enumerate(zip(own, other)) if a != b), min(len(own), len(other)))
-        raise GetsThrough(f"another command at {at}: {own[at : at + 3]}, not {other[at : at + 3]}")
-
-
 def table_csv(t):
     from treekit.figures.tables import save_csv
 
@@ -848,7 +822,6 @@ RENDERERS = {
     "html tree": show_html,
     "markdown table": table_markdown,
     "csv table": table_csv,
-    "latex table": table_latex,
 }
 
 

@@ -40,10 +40,9 @@ FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`
 BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}}
 # the only modules below the papers that name the models without an API key
 OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation"}
-# who imports by a name that is worked out: what kernels load ahead, a task's function, stanza's and optional modules, prompts, what a
+# who imports by a name that is worked out: a task's function, stanza's and optional modules, prompts, what a
 # record names
 BY_NAME = {
-    "treekit.artefacts.kernel_pool",
     "treekit.artefacts.reproduce",
     "treekit.experiments.run_records",
     "treekit.papers.plugin",
@@ -257,6 +256,7 @@ def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
 
 def test_light_modules_load_nothing_heavy():
     light = [m for m in MODULES if package_of(m) not in ("training", "analysis", "figures")]
+    light.remove("treekit.experiments.preloaded")  # which is there to load them
     code = (
         "import sys, importlib\n"
         + "".join(f"importlib.import_module('{m}')\n" for m in light)
@@ -385,10 +385,10 @@ def test_settings_commands_and_options_may_only_become_fewer():
     every = commands(main)
     options = [p for command in every for p in command.params if isinstance(p, click.Option)]
     assert max(len(fields(method)) for method in (ARISE, TreeRare)) <= 14
-    assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 76, len(fields(Paper)) <= 14) == (True,) * 4
+    assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 75, len(fields(Paper)) <= 12) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 39_096), ("tests", 17_932)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 37_775), ("tests", 17_610)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements

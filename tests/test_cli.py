@@ -325,7 +325,7 @@ cli.inventory = inventory
 
 
 def test_a_run_with_other_settings_has_a_folder_of_its_own(monkeypatch, tmp_path):
-    "Results that come with the clone are written by the default settings, or with --commit."
+    "Results that come with the clone are written by the default settings."
     from treekit.artefacts import reproduce
 
     seen, folder = [], tmp_path / "figures" / "offline-n3-top_k=2"
@@ -342,9 +342,6 @@ def test_a_run_with_other_settings_has_a_folder_of_its_own(monkeypatch, tmp_path
     assert said.exit_code == 0 and said.output.splitlines()[-1].endswith(
         "figures/offline-n3-top_k=2/README.md has the verdicts"
     )
-    assert CliRunner().invoke(main, [*words, "--commit"]).exit_code == 0
-    assert seen[0] is None and Path(seen[1]).parts[-2:] == ("figures", "offline")
-    refused = CliRunner().invoke(main, [*words, "--commit", "--out", "here"])
-    assert refused.exit_code == 2 and "give one of them" in refused.output
+    assert seen == [None]
     assert result_folder("offline", dict(n=3, top_k="2")).name == folder.name
     assert result_folder("offline", dict(budget=1.0)).name == "offline"

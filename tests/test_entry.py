@@ -79,8 +79,7 @@ def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
     )
     assert mode(home) == 0o700
     [store] = (home / "store").glob("*.sqlite")
-    receipts = list((home / "asked").glob("*.json"))
-    assert receipts and {mode(f) for f in (store, *receipts)} == {0o600}
+    assert mode(store) == 0o600
     from treekit.utils.sqlite_cache import cache_database
 
     with Store(home / "other.sqlite") as other:

@@ -6,22 +6,16 @@ import pytest
 from explorer_store import kept, small_runs
 from test_explorer_browser import axe_file, browser, complaints, opened, press_named, until  # noqa: F401 (browser is a fixture)
 
-from treekit.config import load_profile
 from treekit.core.method import Trace
 from treekit.core.prompts import Completion
-from treekit.core.types import Question
 from treekit.experiments.run_records import (
-    announce_run,
-    end_announcement,
     saved_runs,
     notes_of,
-    running_runs,
 )
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 from treekit.store.run_store import Store
-from treekit.utils.process_identity import own_identity
 
 WHO = dict(method="", dataset="", question="", node="")
 
@@ -160,36 +154,3 @@ def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monk
     done = CliRunner().invoke(explore_command, [first, "--notes", str(tmp_path / "notes.csv")])
     [line] = csv.DictReader(io.StringIO((tmp_path / "notes.csv").read_text(encoding="utf-8")))
     assert done.exit_code == 0 and (line["verdict"], line["note"], line["answer"]) == ("wrong", "'=1+1", "Ada")
-
-
-def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F811
-    "Answers come in while it is open; when it ends, the saved run takes its place; a dead process announces nothing."
-    from treekit.core.method import Prediction
-
-    store, profile = Store(), load_profile("offline")
-    small_runs(store)
-    questions = {"films": [Question(f"q{i}", "films", f"Question {i}?", ("Ada",)) for i in range(2)]}
-    keys = {("m", "films", f"q{i}"): f"k{i}" for i in range(2)}
-    name = announce_run(store, {"m": questions["films"][0]}, questions, profile, keys)
-    assert [r["name"] for r in running_runs(store)] == [name] and name not in [r["name"] for r in saved_runs(store)]
-    with ServedExplorer(ExplorerAPI(store, forks=True), 0, name) as served:
-        page = opened(browser, served.address)
-        assert page.evaluate("explorer.rows.map(r => r.pending)") == [True, True]
-        trace = Trace()
-        trace.add("answer", "Ada")
-        store.put_prediction("k0", Prediction("Ada", trace).to_json())
-        until(page, "explorer.rows[0].answer === 'Ada' && explorer.rows[1].pending")
-        end_announcement(store, name)
-        until(page, "explorer.run && !explorer.run.head.running")
-        assert page.trouble == []
-        page.close()
-    from treekit.experiments import run_records
-
-    monkeypatch.setattr(
-        run_records, "own_identity", lambda: own_identity().rsplit("|", 1)[0] + "|1"
-    )  # of a process that was killed
-    left = announce_run(store, {"m": questions["films"][0]}, questions, profile, keys)
-    assert not running_runs(store)
-    monkeypatch.undo()
-    end_announcement(store, announce_run(store, {"m": questions["films"][0]}, questions, profile, keys))
-    assert not store.query("SELECT 1 FROM saved_runs WHERE key = ?", left)

@@ -1,6 +1,6 @@
 "Blows to the store: a full disk, a lock, a kill, a fork, an end without a word. Nothing that was answered is lost or paid twice."
 
-import json, os, random, shutil, sqlite3, subprocess, sys, textwrap, threading, time, zlib
+import json, os, random, sqlite3, subprocess, sys, textwrap, threading, time, zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,34 +160,3 @@ def ends(tmp_path, code, seconds=60):
 def test_a_process_ends_and_what_waits_is_written(tmp_path):
     "Not closed, not waited for."
     assert ends(tmp_path, "ask('a', 'b')") == ([], 2)
-
-
-@pytest.fixture(scope="session")
-def locks(tmp_path_factory):
-    'A function that runs the command where locks are "granted" to everybody, or "refused", as on some network file systems.'
-    library = tmp_path_factory.mktemp("shim") / "shim.so"
-    cc, source = shutil.which("cc"), Path(__file__).with_name("lock_shim.c")
-    build = [cc, "-shared", "-fPIC", "-o", library, source, "-ldl"]
-    if not cc or sys.platform != "linux" or subprocess.run(build, capture_output=True).returncode:
-        pytest.skip("no C compiler for the file system whose locks fail")
-
-    def treekit(kind, home, *words):
-        env = os.environ | dict(LD_PRELOAD=str(library), LOCKS=kind, TREEKIT_HOME=str(home))
-        done = subprocess.run(
-            [sys.executable, "-m", "treekit", *map(str, words)], env=env, capture_output=True, text=True, timeout=300
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    return treekit
-
-
-@pytest.mark.parametrize(
-    "kind, why", [("granted", "two commands would pay for the same calls"), ("refused", "no lock can be taken")]
-)
-def test_where_locks_do_not_hold_nothing_is_paid(server, locks, tmp_path, kind, why):
-    said = dict(endpoint=server.url, model="m", data="synthetic").items()
-    words = ("--profile", "local", *(w for k, v in said for w in ("--set", f"{k}={v}")))
-    for command in (("reproduce", "toq/table2"), ("ask", "Who?"), ("doctor",)):
-        code, said = locks(kind, tmp_path, *command, *words)
-        assert command == ("doctor",) or not server.requests
-        assert code == 2 and why in said and "TREEKIT_HOME" in said and "Traceback" not in said, said

@@ -27,16 +27,11 @@ OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a ke
     settings=dict(sets=dict(settings=dict(n=3))),
     roles=dict(sets=dict(roles="navigator=openai")),
     key=dict(sets=dict(api_key_env="HOME")),
-    without_ppo=dict(sets=dict(without_ppo="openai")),
-    with_sft=dict(sets=dict(with_sft="openai")),
     trained=dict(sets=dict(trained="/x")),
-    models=dict(sets=dict(models="gpt-4o=openai")),
     thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
     corpus=dict(sets=dict(corpus="/etc/passwd")),
     documents=dict(sets=dict(corpus="trees=a.jsonl")),
     prompts=dict(sets=dict(prompts="p.toml")),
-    vectors=dict(sets=dict(index="exact, vectors=v.npy")),
-    annotations=dict(sets=dict(annotations="a.csv")),
     parser=dict(sets=dict(parser="../parser")),
     entities=dict(sets=dict(parser="bundled, entities=../x")),
     model=dict(sets=dict(model="/models/mine")),
@@ -44,7 +39,6 @@ OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a ke
     judges=dict(sets=dict(judges="qa=~/judge")),
     hidden_judge=dict(sets=dict(judges="nli=./judge")),
     retriever=dict(sets=dict(retriever="dense:/models/mine")),
-    nothing_known=dict(sets=dict(nothing_known=1)),
     folder=dict(given=dict(data="/home")),
     hub=dict(given=dict(data="hub")),
     large=dict(given=dict(data="synthetic:99999999999")),
@@ -77,11 +71,8 @@ MALFORMED = dict(
     seed=dict(given=dict(seed={})),
     sets_list=dict(sets=["search_scope=own"]),
     sets_none=dict(sets=None),
-    search_scope=dict(sets=dict(search_scope="mine")),
     search_scope_list=dict(sets=dict(search_scope=[])),
-    temperature=dict(sets=dict(temperature="hot")),
     depth=dict(sets=dict(depth={"a": 1})),
-    infinite=dict(sets=dict(temperature=1e999)),
     questions_text=dict(questions="q1"),
     questions_number=dict(questions=3),
     questions_mixed=dict(questions=["q1", None]),
@@ -148,24 +139,6 @@ def views(path):
     Store(path).close()
     with closing(sqlite3.connect(path)) as db:
         db.executescript(f"PRAGMA journal_mode=DELETE; DROP TABLE calls; CREATE VIEW calls AS {RECURSIVE}")
-
-
-def test_every_field_of_a_method_can_be_packed():
-    "A field that is added to a method is added to the table, or named here as one that holds a place."
-    import dataclasses, importlib
-    from treekit.core.method import setting_types
-    from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
-    from treekit.papers.registry import method_modules
-
-    kinds = {
-        kind
-        for m in method_modules()
-        for kind in vars(importlib.import_module(m)).values()
-        if isinstance(kind, type) and dataclasses.is_dataclass(kind)
-    }
-    named = [set(setting_types(kind)) for kind in kinds if "__call__" in dir(kind)]
-    fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
-    assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)
 
 
 # --- who can be asked in a replay

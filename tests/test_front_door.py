@@ -115,7 +115,7 @@ def test_a_sweep_its_tests_and_its_file(questions, tmp_path):
     assert [p.value for p in study.points] == [1, 3, 15] == list(study.table().top_k)
     tests = study.tests()
     assert len(tests) == 3 and (tests.q >= tests.p).all() and (tests.n == 4).all()
-    assert study.to_csv(tmp_path / "s.csv").read_text().startswith("top_k,n,mean,low,high,calls")
+    assert list(study.table().columns[:6]) == ["top_k", "n", "mean", "low", "high", "calls"]
     [line, *_] = study.plot().lines
     assert list(line.get_xdata()) == [1, 3, 15]
 

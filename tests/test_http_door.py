@@ -298,36 +298,3 @@ def test_a_redirect_to_another_host_gets_neither_key_nor_prompt(serve, server):
         with pytest.raises(CallFailed, match="redirects to"):
             ask(serve(307, Location=there))
     assert server.count == 0
-
-
-@pytest.mark.parametrize(
-    "fault, what, todo",
-    [
-        (
-            dict(status=503, body='{"error": {"message": "Loading model"}}'),
-            "answered 503: Loading model",
-            "go on later",
-        ),
-        (
-            dict(status=302, headers=["location: https://other.example/v1"]),
-            "redirects to https://other.example",
-            "name the address that answers",
-        ),
-        (dict(body="<html>Log in"), "no JSON: '<html>Log in'", "OpenAI-compatible"),
-        (dict(body="[]"), "the answer is an error", "log"),
-        (dict(status=401, body='{"error": {"message": "' + KEY + '"}}'), "answered 401: …", "check the key"),
-    ],
-)
-def test_the_doctor_asks_through_the_runs_client(server, monkeypatch, fault, what, todo):
-    "Its finding and its advice are those of a run."
-    monkeypatch.setenv("SOME_KEY", KEY)
-    server.script(faults=[dict(kind="raw", headers=[]) | fault])
-    from treekit.artefacts.environment_check import _asked, _checked
-
-    profile = Profile("p", model="m", endpoint=server.url, api_key_env="SOME_KEY")
-    found = _checked(
-        "model",
-        lambda: _asked(profile, "/completions", dict(model="m", prompt="a", max_tokens=1)),
-        "use the profile offline",
-    )
-    assert found[1] is False and what in found[2] and todo in found[3] and KEY not in str(found), found

@@ -180,13 +180,6 @@ def test_recorded_replies_need_no_model(tmp_path, monkeypatch):
         asyncio.run(cached.complete(request("Another question?")))
 
 
-def test_a_local_model_is_asked_for_no_servers_log_probabilities():
-    from treekit.artefacts.environment_check import check_access
-    from treekit.papers.arise.method import ARISE
-
-    check_access(load_profile("smollm2"), (ARISE(),))
-
-
 @pytest.mark.slow
 def test_an_assignment_can_ask_the_language_model():
     pytest.importorskip("peft")

@@ -91,7 +91,7 @@ def test_the_papers_of_the_kit_are_registered_as_anybody_s():
     assert (
         list(discover()) == ["treerare", "real", "toq", "arise", "searchr", "rdr2", "across"] and broken_papers() == []
     )
-    assert [p.name for p in papers()] == ["treerare", "toq", "arise", "searchr", "rdr2"] and plugin.unregistered() == []
+    assert [p.name for p in papers()] == ["treerare", "toq", "arise", "searchr", "rdr2"]
 
 
 @pytest.mark.parametrize("paper", ["treerare", "toq", "arise", "searchr", "rdr2", "across", "real"])
@@ -226,7 +226,6 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     treekit("explore", run, "--html", "run.html")
     assert (work / "run.html").stat().st_size > 50_000
     treekit("export", "lookstwice/table1", "--tables", "out", "--to", "latex", "--out", "tex")
-    assert "@misc{lookstwice," in (work / "tex" / "treekit.bib").read_text(encoding="utf-8")
     treekit("report", "lookstwice", "--tables", "out")
     with zipfile.ZipFile(work / "lookstwice-report.zip") as z:
         assert "tables/lookstwice/table1.csv" in z.namelist() and "`lookstwice/table1`" in z.read("README.md").decode()

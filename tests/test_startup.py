@@ -10,8 +10,7 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from treekit.config import Profile, UsageError, load_profile
 from treekit.core.prompts import CallFailed, Request
-from treekit.artefacts.environment_check import checks, preflight, requirements
-from treekit.retrieval.factory import dense_models
+from treekit.artefacts.environment_check import checks
 from treekit.experiments.resources import exemplars, load, load_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,18 +87,6 @@ def test_alces_files(name):
         exemplars(name, HUB, 3)
 
 
-def test_the_doctor_knows_what_each_paper_asks_for():
-    found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in requirements()}
-    assert (
-        "hf download facebook/contriever-msmarco" in found["rdr2"]["weights"][3] and found["toq"]["context"][1] is None
-    )
-    assert [m.split("_")[-1] for m in dense_models("dpr")] == ["encoder-multiset-base"] * 2 and "nq" in dense_models(
-        "dpr-nq"
-    )[0]
-    lines = [c for c in checks(load_profile("vllm", retriever="weighted:dpr-nq"), "treerare") if c[0] == "weights"]
-    assert len(lines) == 2 and all(c[1] is False and "single-nq" in c[3] for c in lines)
-
-
 def test_a_prompt_that_does_not_fit_is_not_sent(serve):
     import asyncio
     from treekit.llm.openai_client import OpenAIClient
@@ -115,14 +102,12 @@ def test_a_server_without_log_probabilities(serve):
     address, _ = serve(models={"data": [{"id": "m"}]}, completions={"choices": [{"text": "x", "logprobs": None}]})
     profile = load_profile("vllm", model="m", endpoint=address)
     [row] = [c for c in checks(profile, "arise") if c[0] == "log-probabilities"]
-    assert row[1] is False and "vLLM" in row[3]
-    with pytest.raises(UsageError, match="doesn't echo.*scorer=guess"):
-        preflight(profile, ["arise"])
-    code, said = treekit_("reproduce", "arise/table1", "--profile", "vllm", "--model", "m", "--endpoint", address)
-    assert code == 2 and said.strip().count("\n") == 0, said
-    good = {"choices": [{"text": "x", "logprobs": {"token_logprobs": [None, -1.5, -2.0]}}]}
+    assert row[1] is False and "scorer=guess" in row[3]
+    echoed = {"tokens": ["one", "\n", "two"], "text_offset": [0, 3, 4], "token_logprobs": [None, -1.5, -2.0]}
+    good = {"choices": [{"text": "x", "logprobs": echoed}]}
     address, _ = serve(models={"data": [{"id": "m"}]}, completions=good)
-    preflight(load_profile("vllm", model="m", endpoint=address), ["arise"])
+    profile = load_profile("vllm", model="m", endpoint=address)
+    assert [c[1] for c in checks(profile, "arise") if c[0] == "log-probabilities"] == [True]
 
 
 def test_no_field_of_a_method_hides_a_setting_of_the_profile():

@@ -33,17 +33,13 @@ class Questions(list):
         name: str,
         data: str | Path,
         seed: int = 0,
-        code: str = "",  # expression that makes them
     ):
         super().__init__(questions)
-        self.name, self.data, self.seed, self.code = name, str(data), seed, code
+        self.name, self.data, self.seed = name, str(data), seed
 
     def __getitem__(self, i):
         found = super().__getitem__(i)
-        if not isinstance(i, slice):
-            return found
-        part = ":".join("" if v is None else str(v) for v in (i.start, i.stop, i.step)[: 3 if i.step else 2])
-        return Questions(found, self.name, self.data, self.seed, self.code and f"{self.code}[{part}]")
+        return Questions(found, self.name, self.data, self.seed) if isinstance(i, slice) else found
 
     def __repr__(self):
         return f"{len(self)} questions of {self.name} ({Path(self.data).name})"
@@ -73,10 +69,7 @@ def load(
     """
     if not (n is None or isinstance(n, int)):
         raise UsageError(f"n is a number of questions, or None for all of them, not {n!r}")
-    given = dict(n=n, data=str(data), split=split, seed=seed)
-    usual = dict(n=None, data="synthetic", split="dev", seed=0)
-    code = "".join(f", {k}={v!r}" for k, v in given.items() if v != usual[k])
-    return Questions(resources.load(name, data, split, n, seed), name, data, seed, f"load({name!r}{code})")
+    return Questions(resources.load(name, data, split, n, seed), name, data, seed)
 
 
 def load_corpus(

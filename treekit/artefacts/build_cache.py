@@ -4,15 +4,15 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries', 'relevant_settings',
-           'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'last_saved', 'last_logged',
-           'StoreState', 'read_record', 'runs_since', 'write_record', 'unchanged', 'command_of']
+           'packages_of', 'modules_behind', 'made_from', 'written', 'tables_below', 'last_logged', 'read_record',
+           'runs_since', 'write_record', 'command_of']
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #042e0f90
-import contextlib, functools, hashlib, json, platform, re, shlex, sqlite3, threading, time, uuid
+import functools, hashlib, json, platform, re, shlex, time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ..config import Profile, kit_files, kit_path, load_profile, profile_names, variable, work_dir
+from ..config import Profile, kit_files, kit_path, load_profile, profile_names, replay, variable
 from ..papers.plugin import SHARED, discover, module_of
 from ..papers.registry import BASELINES
 from ..core.fingerprints import code_fingerprint, fingerprint, code_hash, modules_below
@@ -65,24 +65,12 @@ def content(
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #6ce48753
 def data_files(
     paper: str,
-    text: str,  # of the notebook's code
-    modules: dict,  # modules that it imports, directly or indirectly
 ) -> list[Path]:
-    "Data files that an artefact may read: the kit's, its paper's, and those of each paper whose published numbers it names."
-    named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
-    shared = {
-        "claims.csv": "treekit.figures.claims",
-    }  # read for all papers, by these
-    unread = {"cluster", "course_template", "papers", "paper_template"}
-    unread |= set() if '"models"' in text else {"models"}
+    "Data files that an artefact may read: the kit's, and its paper's."
+    unread = {"cluster", "course_template", "kept", "models", "paper_template"}
     kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
-    own = [
-        path
-        for p in discover().values()
-        for path in p.data_files()
-        if (shared[path.name] in modules if path.name in shared else p.name in named)
-    ]
-    return [path for path in kit + own if path.name not in ("README.md", "inventory.csv", "seconds.csv")]
+    own = discover()[paper].data_files() if paper in discover() else ()
+    return sorted(path for path in {*kit, *own} if path.name != "README.md")
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #48576776
 LIBRARIES = (
@@ -173,9 +161,7 @@ def made_from(
 ) -> dict:  # notebook, parameters, profile, code, data, libraries -> hash
     "Hashes of an artefact's inputs, without the store."
     paper = name.partition("/")[0]
-    modules = modules_behind(paper, notebook)
-    files = data_files(paper, "\n".join(sources(notebook, "code")), modules)
-    files = [f for f in files if f.parent.name != "kept"]  # these files would be regenerated
+    modules, files = modules_behind(paper, notebook), data_files(paper)
     parser, store = (variable(name) or None for name in ("TREEKIT_PARSER_DIR", "TREEKIT_STORE"))
     given = parameters | parameters.get("settings", {}) | vars(profile) | dict(parser_dir=parser)
     named = sorted({p for k, v in given.items() if k != "out" for p in _paths(v)})
@@ -225,146 +211,51 @@ def tables_below(
     ]
     return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 
-# %% ../../nbs/18_artefacts/01_build_cache.ipynb #fd6a0ff1
-def _write(path, value):
-    write_whole(path, json.dumps(value))
-
-
-def _read(path):
-    "Read JSON data; empty if the file is missing or invalid."
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #c10cbac0
-def last_saved(
-    store: Path,  # of a profile
-) -> float:  # 0 without a store
-    "Time of the last saved run, by the store's clock, which never goes back."
-    return _number(store, "SELECT coalesce(max(time), 0.0) FROM saved_runs")
-
-
 def last_logged(
     store: Path,  # of a profile
 ) -> int:  # 0 without a store
     "Last row of the call log."
-    return _number(store, "SELECT coalesce(max(rowid), 0) FROM call_log")
-
-
-def _number(store, sql):
-    "Number in a store; 0 without a store that can be read."
-    if not Path(store).exists():
+    if replay() or not Path(store).exists():
         return 0
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)
-        ) as db:
-            return db.execute(sql).fetchone()[0]
-    except sqlite3.Error:
-        return 0
+    from treekit.store.run_store import Store
 
-# %% ../../nbs/18_artefacts/01_build_cache.ipynb #fd6a0ff2
-class StoreState:
-    "State of a store: a persistent list of known predictions, whose name changes when a prediction was deleted."
-
-    def __init__(
-        self,
-        store: Path,  # of a profile
-    ):
-        self.store, self._last, self._looking = Path(store), 0, threading.Lock()  # notebooks may end concurrently
-        self.before = last_saved(self.store)
-        name = hashlib.sha256(str(self.store.resolve()).encode()).hexdigest()[:12]
-        self.path = work_dir("runs") / f"store-{name}.txt"  # the name of the state, then a key per line
-        try:
-            self.name, *keys = self.path.read_text(encoding="utf-8").split()
-        except (OSError, ValueError):
-            self.name, keys = "", ()
-        self._seen = set(keys)
-
-    def look(self) -> str:
-        "Update the list with new predictions and return the state's name."
-        with self._looking:
-            there, new = self._new()
-            added = new - self._seen
-            self._seen |= added
-            if not self.name or there != len(self._seen):
-                self._restart()
-            elif added:
-                with open(self.path, "a", encoding="utf-8") as f:
-                    f.write("".join(f"{key}\n" for key in sorted(added)))
-            return self.name
-
-    def _new(self):
-        "Number of predictions, and the keys of those written since the last update, in one transaction."
-        if not self.store.exists():
-            return 0, set()
-        try:
-            with contextlib.closing(
-                sqlite3.connect(f"{self.store.resolve().as_uri()}?mode=ro", uri=True, timeout=60)
-            ) as db:
-                db.execute("BEGIN")
-                [(there,)] = db.execute("SELECT COUNT(*) FROM predictions")
-                rows = db.execute("SELECT rowid, key FROM predictions WHERE rowid > ?", (self._last,)).fetchall()
-        except sqlite3.Error:
-            return 0, set()
-        self._last = max((row for row, _ in rows), default=self._last)
-        return there, {key for _, key in rows}
-
-    def _restart(self):
-        self._last, self.name = 0, uuid.uuid4().hex[:12]
-        self._seen = self._new()[1]
-        write_whole(self.path, "\n".join([self.name, *sorted(self._seen), ""]))
+    with Store(store) as s:
+        return s.query("SELECT coalesce(max(rowid), 0) FROM call_log")[0][0]
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #f79a8c6d
 def read_record(
     path: Path,  # .treekit/runs/<profile>/<paper>/<artefact>.json
-) -> dict:  # when, seconds, code, error, counts, parameters, runs, made_from, files, store; empty: no record
+) -> dict:  # when, seconds, code, error, counts, parameters, runs, made_from, files; empty: no record
     "Record of an artefact's last run."
-    return _read(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #36807743
 def runs_since(
     store: Path,  # of a profile
     artefact: str,  # paper/artefact
-    before: float,  # from `last_saved`
-) -> list[str]:  # names, the latest first; empty without a store
-    "Saved runs of an artefact after a time of the store."
-    if not Path(store).exists():
+    began: float,  # time, as `time.time`
+) -> list[str]:  # names, the latest first; empty without a store, and of a cassette
+    "Saved runs of an artefact since a time."
+    if replay() or not Path(store).exists():
         return []
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)
-        ) as db:
-            rows = db.execute(
-                "SELECT key, head FROM saved_runs WHERE head != '' AND time > ? ORDER BY time DESC, key", (before,)
-            ).fetchall()
-    except sqlite3.Error:
-        return []  # a cassette, or a store without records
-    return [key for key, head in rows if json.loads(head)["about"].get("artefact") == artefact]
+    from treekit.experiments.run_records import saved_runs
+    from treekit.store.run_store import Store
+
+    with Store(store) as s:
+        return [r["name"] for r in saved_runs(s) if r["time"] >= began and r["about"].get("artefact") == artefact]
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #f66706c6
 def write_record(
     path: Path,  # as for `read_record`
-    **fields,  # seconds, code, error, counts, parameters, runs, made_from, files, store
+    **fields,  # seconds, code, error, counts, parameters, runs, made_from, files
 ):
     "Save the record of an artefact atomically."
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, dict(when=time.strftime("%Y-%m-%d %H:%M")) | fields)
-
-# %% ../../nbs/18_artefacts/01_build_cache.ipynb #9d131a87
-def unchanged(
-    record: dict,
-    made: dict,  # from `made_from`
-    files: dict,  # from `written`
-    store: str,  # from `StoreState.look`
-) -> bool:
-    "Whether a record's inputs, outputs and store are unchanged."
-    ended_well = record.get("code") == 0 and record.get("files")
-    return bool(
-        ended_well and record.get("made_from") == made and record["files"] == files and record.get("store") == store
-    )
+    write_whole(path, json.dumps(dict(when=time.strftime("%Y-%m-%d %H:%M")) | fields))
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #b2a207f3
 def command_of(

@@ -133,9 +133,7 @@ def _line(run):
     data = ", ".join(f"{d} {n}" for d, n in run["datasets"].items()) + (
         f"  ({run['failed']} failed)" if run["failed"] else ""
     )
-    if run.get("running"):
-        data += "  (running)"
-    elif "label" in about:
+    if "label" in about:
         methods = shorten(about["label"], 72, placeholder=" …")
     return (
         run["name"],

@@ -12,18 +12,16 @@ from pathlib import Path
 import click
 
 from .. import __version__
-from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
+from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path
 from .options import DATA, MODEL, PROFILE, SETS, profile_of, profile_options
 from treekit.config import (
     UsageError,
     api_key_envs,
     choose,
     is_unset,
-    load_profile,
     missing_library,
     profile_names,
     root,
-    replay as replayed,
     use_command,
     work_dir,
 )
@@ -146,18 +144,13 @@ def main():
 @click.option(
     "--estimate",
     is_flag=True,
-    help="Only print the calls, tokens, money and hours that it would take; nothing is paid.",
+    help="Only print the calls, tokens and money that it would take; nothing is paid.",
 )
 @click.option(
     "--out",
     metavar="DIR",
     help="Where tables and figures go.  [default: figures/PROFILE; with other settings, data or n a separate folder: "
     "figures/offline-n10]",
-)
-@click.option(
-    "--commit",
-    is_flag=True,
-    help="Write to figures/PROFILE with other settings, too: these results replace those of the clone.",
 )
 @click.option(
     "--jobs",
@@ -167,7 +160,7 @@ def main():
 )
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(what, profile, n, data, budget, model, endpoint, sets, estimate, out, commit, jobs, force, as_json):
+def reproduce(what, profile, n, data, budget, model, endpoint, sets, estimate, out, jobs, force, as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b
@@ -184,27 +177,18 @@ def reproduce(what, profile, n, data, budget, model, endpoint, sets, estimate, o
 
     A run with other settings than the profile's (--n, --set, --model, --data) is written to a separate folder, which the last line
     names; `treekit list --profile NAME` reads it. PAPER/claims tests the paper's claims on the tables of the run. The results in figures/offline, which come with the
-    clone, are written by the default settings, or with --commit.
+    clone, are written by the default settings.
 
     An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered without a call, by an intervention that counts
     and sends nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv.
-    Hours need earlier calls of the model in the profile's store.
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
     given, sets = settled(profile, assigned(sets), model, endpoint, n=n, data=data, budget=budget)
     if estimate:
         return _estimate(what, profile, given, sets, as_json)
-    from treekit.artefacts.estimate import before_paying
     from treekit.artefacts.reproduce import reproduce_all
 
-    _ready(what, profile, sets, given["data"], given["budget"])
-    if said := before_paying(what, profile, sets, **given):
-        click.echo(said, err=True)
-    if commit and out:
-        raise UsageError("--commit writes to figures/PROFILE, and --out to another folder: give one of them")
-    if commit:
-        out = str(root() / "figures" / profile)
     tasks, folder = reproduce_all(what, profile, out, jobs, sets, force=force, **given)
     _outcome(tasks, folder, as_json)
 
@@ -214,7 +198,6 @@ def _estimate(what, profile, given, sets, as_json):
     from treekit.artefacts.estimate import estimate_all, estimate_lines, over_budget
 
     p = profile_of(profile, given, sets)
-    _hub_notice(p)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     found = estimate_all(what, p, given, sets)
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
@@ -231,36 +214,6 @@ def _estimate(what, profile, given, sets, as_json):
     )
     lines = "\n".join([*shown, *filter(None, [warning])])
     click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else lines)
-
-
-def _ready(what, profile, sets, data, budget=None):
-    "A line for what would stop a paid run later on."
-    if replayed():
-        return
-    from treekit.artefacts.environment_check import check_access, preflight
-    from treekit.artefacts.catalog import runnable
-
-    given = (
-        {k: v for k, v in sets.items() if k in FIELDS}
-        | dict(data=source(data))
-        | ({} if budget is None else dict(budget=budget))
-    )
-    chosen = load_profile(profile, **given)
-    check_access(chosen)
-    preflight(chosen, [f"{r['paper']}/{r['artefact']}" for r in runnable(what)], tuple(given), sets)
-    _hub_notice(chosen)
-
-
-def _hub_notice(chosen):
-    "A line if the hub's questions can't be reached; an artefact may need none."
-    from treekit.artefacts.environment_check import need_hub
-
-    if chosen.offline:
-        return
-    try:
-        need_hub(chosen)
-    except UsageError as e:
-        click.echo(f"treekit: {e}", err=True)
 
 
 def _named_already(task):
@@ -316,11 +269,11 @@ def _outcome(tasks, folder, as_json):
 
 # %% ../../nbs/25_cli/12_main.ipynb #834b327d
 def _method(name, sets, source):
-    "A method by its name, with fields set from words, and the dataset whose questions it is used to."
+    "A method by its name, with fields set from words."
     from treekit.core.method import configure, settings
     from treekit.experiments.resources import method_with_examples
 
-    chosen, shown = method_with_examples(name, source)
+    chosen, _ = method_with_examples(name, source)
     own = {
         k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)
     }  # a temperature is the profile's and the samples'
@@ -328,7 +281,7 @@ def _method(name, sets, source):
         del own["temperature"]  # the client sends none
     for field in own:
         choose(f"setting of method {name}", field, settings(chosen))
-    return configure(chosen, **own), shown[0].dataset if shown else "ask"
+    return configure(chosen, **own)
 
 # %% ../../nbs/25_cli/12_main.ipynb #fbbf21b7
 class _MethodOption(click.Option):
@@ -372,63 +325,33 @@ def ask(question, named, passages, profile, data, model, sets, as_json):
     wanted = assigned(sets)
     given, others = settled(profile, wanted, model, data=data)
     p = profile_of(profile, given, others)
-    chosen, dataset = _method(named, wanted, p.data)
+    chosen = _method(named, wanted, p.data)
     if not p.offline:
-        from treekit.artefacts.environment_check import check_access, need_hub
-
-        check_access(p, (chosen,))
-        if not passages and not p.part("corpus"):
-            need_hub(p)
+        p.key()  # a missing one is named before anything is read
     if passages is not None and not Path(passages).is_file():
         absent("file of passages", passages)
     if passages and p.part("corpus"):
         raise UsageError("two corpora: give --passages FILE, or the passage store of the setting corpus, not both")
-    found = answer(question, named, chosen, dataset, p, passages, progress=not as_json)
+    found = answer(question, named, chosen, p, passages, progress=not as_json)
+    [row] = found.rows
     if as_json:
-        index = found.index and vars(found.index)
-        about = dict(
-            model=found.model,
-            prompts=found.prompts,
-            corpus=found.corpus,
-            index=index,
-            stored=found.stored,
-            charged=found.charged,
-            trace=found.trace.to_json(),
-        )
-        click.echo(json.dumps(found.record | about, indent=1, ensure_ascii=False))
+        about = dict(model=found.answered, corpus=found.corpora[row.dataset], trace=row.trace.to_json())
+        click.echo(json.dumps(row.record() | about, indent=1, ensure_ascii=False))
     else:
-        _show_answer(found, named)
-    sys.exit(1 if found.record["error"] else 0)
+        _show_answer(found, row)
+    sys.exit(1 if row.error else 0)
 
 
-def _charged(attempts, dollars):
-    "Line about attempts that may be on the bill, though they gave no answer."
-    cost = "" if not dollars else f", at most ${dollars:.4f}"
-    return f"besides, {attempts} {'attempts' if attempts > 1 else 'attempt'} without a usable reply, which the server may charge{cost}"
-
-
-def _show_answer(found, named):
+def _show_answer(found, row):
     "The tree, the answer, and what it took."
-    from treekit.utils.sanitize import printable
-    from treekit.core.trace_render import show_tree
-
-    if found.trace.nodes:
-        click.echo(show_tree(found.trace) + "\n")
-    u, error, index = found.usage, found.record["error"], found.index
-    click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
-    took = f"{u.calls} calls ({u.hits} from the store)"
-    if found.stored:
-        took = f"cached result: no call was made; {u.calls} calls are stored"
-    tokens = f"{u.tokens_in + u.tokens_out:,} tokens" + (
-        f" ({u.reasoning:,} of hidden reasoning)" if u.reasoning else ""
-    )
-    click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} sequential")
-    if found.charged[0]:
-        click.echo(_charged(*found.charged))
+    click.echo(f"{row}\n")
+    u, index = row.usage, found.indexing.get((row.method, row.dataset))
+    took = f"{u.calls} calls ({u.calls if row.stored else u.hits} from the store)"
+    tokens = f"{u.tokens_in + u.tokens_out:,} tokens"
+    said = (f"{row.method}, model {found.answered}, {found.corpora[row.dataset]}", took, tokens)
+    click.echo(f"{'; '.join(said)}, {u.critical_path} sequential")
     if u.cut_off:
         click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: see the notes in the tree")
-    if found.prompts:
-        click.echo(f"reworded prompts: {', '.join(found.prompts)}")
     if index and index.calls:
         tokens = f"{index.tokens_in + index.tokens_out:,} tokens"
         click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {tokens}")
@@ -541,17 +464,15 @@ def doctor(paper, profile, sets, as_json):
       treekit doctor
       treekit doctor --profile local --set model=qwen3:8b --set data=real
       treekit doctor arise --profile vllm      log-probabilities, too
-      treekit doctor rdr2 --profile openai     documents and judges, too
+      treekit doctor rdr2 --profile openai     documents, too
 
-    ✓ works; ✗ doesn't, and is needed; ○ doesn't, and only some papers need it. Exit code 2 if something needed is missing.
+    ✓ works; ✗ doesn't, and is needed; ○ doesn't, and only some runs need it. Exit code 2 if something needed is missing.
     """
-    from treekit.artefacts.environment_check import checks, requirements
+    from treekit.artefacts.environment_check import checks
 
-    if paper:
-        choose("paper", paper, requirements())
     given, others = settled(profile, assigned(sets), data=None)
     p = profile_of(profile, given, others)
-    rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper, others)]
+    rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper)]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
     for r in () if as_json else rows:

@@ -38,9 +38,8 @@ class RunReader:
 
     def run(self, name: str) -> OpenRun:
         "A run by its name, opened once."
-        if name in self._runs and not self._runs[name].running:
-            return self._runs[name]
-        self._runs[name] = open_run(self.store, name)  # a run in progress is read again
+        if name not in self._runs:
+            self._runs[name] = open_run(self.store, name)
         return self._runs[name]
 
     def run_data(self, name: str) -> RunData:
@@ -57,7 +56,7 @@ class RunReader:
     def answers(self, name: str) -> dict:
         "A run's rows."
         run = self.run(name)
-        notes = {} if run.running else notes_of(self.store, run.name)
+        notes = notes_of(self.store, run.name)
         rows = [line | (dict(note=notes[line["i"]]) if line["i"] in notes else {}) for line in run.listing()]
         return dict(name=run.name, head=run.kept.head, free=run.kept.profile.offline, rows=rows)
 
@@ -68,7 +67,7 @@ class RunReader:
     def wrong(self, name: str, i: str) -> dict:
         "An answer's first wrong node; looked for if the run's model is the simulated one."
         run = self.run(name)
-        if run.kept.profile.offline and not run.running:
+        if run.kept.profile.offline:
             first_wrong_nodes(run, [int(i)])
         return run.line(int(i))["wrong"]
 
@@ -80,8 +79,6 @@ class RunReader:
     def search(self, name: str, query: str) -> dict:
         "Texts of a run that have the words of a query."
         run = self.run(name)
-        if run.running:
-            return TextIndex(run, self.run_data(name)).search(query)
         if name not in self._indexes:
             self._indexes = {name: TextIndex(run, self.run_data(name))}  # of one run at a time
         return self._indexes[name].search(query)
@@ -89,8 +86,6 @@ class RunReader:
     def note(self, body: dict, name: str, i: str) -> dict:
         "Annotate an answer."
         run, said = self.run(name), {part: str(body.get(part, "")) for part in ("verdict", "text", "gold")}
-        if run.running:
-            raise UsageError("the run is in progress: annotate it when it is saved")
         if not 0 <= int(i) < len(run.kept.rows):
             raise UsageError(f"the run has no answer {i}")
         before = notes_of(self.store, run.name).get(int(i), {}).get("gold", "")

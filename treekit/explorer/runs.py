@@ -19,7 +19,6 @@ from treekit.experiments.run_records import (
     find_run,
     first_wrong_of,
     notes_of,
-    running_runs,
     save_first_wrong,
     saved_runs,
 )
@@ -60,14 +59,10 @@ class OpenRun:
     def name(self) -> str:
         return self.kept.name
 
-    @property
-    def running(self) -> bool:
-        return bool(self.kept.head.get("running"))
-
     @functools.cached_property
     def rows(self) -> list[Row]:
         "Answers, in the run's order. An answer that is no longer in the run store has an error message."
-        notes = {} if self.running else notes_of(self.store, self.name)
+        notes = notes_of(self.store, self.name)
         expected = {tuple(self.kept.rows[i][1:3]): note["gold"] for i, note in notes.items() if note.get("gold")}
         for (dataset, id), gold in expected.items():
             self._expect(dataset, id, gold)
@@ -84,8 +79,6 @@ class OpenRun:
 
     def _row(self, method, dataset, id, key, error):
         found, question = self.store.get_prediction(key, trace=False), self.kept.questions[dataset][id]
-        if found is None and self.running:
-            return Row(method, dataset, question, "", "", Usage(), "")
         if found is None:
             return Row(method, dataset, question, "", error or "not in the store any more: run it again", Usage(), key)
         load = functools.partial(self._load, key)
@@ -130,8 +123,7 @@ class OpenRun:
         )
 
     def _line(self, i, row):
-        pending = self.running and not row.key  # a run in progress has no answer yet
-        trace, value = row.trace, None if pending else worth(row)
+        trace, value = row.trace, worth(row)
         wrong = Finding("failed", why=row.error) if row.error else self.first_wrong(row)
         used, q = row.usage, row.question
         return dict(
@@ -152,8 +144,8 @@ class OpenRun:
             tokens=used.tokens_in + used.tokens_out,
             dollars=self._dollars(trace),
             seconds=round(used.seconds, 3),
-            steps=[] if pending else [[s.question, s.answer] for s in q.decomposition],
-        ) | (dict(pending=True) if pending else {})
+            steps=[[s.question, s.answer] for s in q.decomposition],
+        )
 
     def _dollars(self, trace):
         "What the row's calls cost when they were paid; None where a price isn't known."
@@ -252,7 +244,7 @@ def run_list(store: Store) -> list[dict]:
         )
         return run | dict(label=label)
 
-    return [line(run) for run in [*running_runs(store), *saved_runs(store)]]
+    return [line(run) for run in saved_runs(store)]
 
 # %% ../../nbs/19_explorer/03_runs.ipynb #32152f25
 def open_run(

@@ -76,9 +76,6 @@ place count its place among the node's calls, from 0
 key text under which the store holds the call: rows with one key are one call, which was paid once
 request text hash of what was sent; the samples of one request share it
 sample count index of the sample
-prompt text name of the kit's prompt that wrote the messages; of prompts with the very same words, the first; empty: none could have
-broken text what was odd about the reply's form, in the words of the prompt's own reader; empty: it is as asked; null: the prompt isn't
-    known, or nothing was to be said
 messages messages what was sent: role and content
 scored text the text whose likelihood was asked for, instead of a reply; null: a reply was asked for
 reply text what came back, without the thinking: a model's words, never to be evaluated

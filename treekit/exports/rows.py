@@ -15,7 +15,6 @@ from ..store.run_store import Store
 from ..experiments.results import Results, Row
 from ..experiments.correct_answers import worth
 from ..explorer.runs import OpenRun
-from .prompt_names import PromptNames, prompts_of
 from ..figures.verdicts import CELL_FIELDS
 from ..artefacts.reproduce import cleaned
 from ..papers.plugin import read_rows
@@ -50,20 +49,8 @@ def question_rows(
 class CallReader:
     "Reader of trees' calls from a run's store."
 
-    def __init__(self, store: Store, profile):
-        self.store, self.names, self.recent = store, PromptNames(prompts_of(profile)), {}
-
-    def prompt(
-        self,
-        request: str,  # its hash
-        messages: list[dict],
-    ):  # a `Prompt`, or `None`
-        "Prompt of a request, with a small cache, since samples of one request are adjacent."
-        if request not in self.recent:
-            if len(self.recent) > 256:
-                self.recent.clear()
-            self.recent[request] = self.names.of(messages)
-        return self.recent[request]
+    def __init__(self, store: Store):
+        self.store = store
 
     def rows(
         self,
@@ -92,12 +79,9 @@ class CallReader:
 
     def _said(self, c, request, sample, cost, at, model, body):
         messages, given, scored = body["messages"], body["parameters"], body.get("continuation")
-        prompt = self.prompt(request, messages)
         return dict(
             request=request,
             sample=sample,
-            prompt=prompt.name if prompt else "",
-            broken=prompt.read(c.text).note if prompt and scored is None else None,
             messages=messages,
             scored=scored,
             reply=c.text,

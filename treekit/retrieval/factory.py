@@ -103,7 +103,7 @@ def describe_retrieval(
     return profile.retriever, parse_index_kind(profile.part("index") or "exact").text, *published
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #89793b78
-SMALL = 10_000  # up to this number of passages, BM25 runs in memory
+SMALL = 25_000  # up to this number of passages, BM25 runs in memory
 
 
 def _bm25(

@@ -407,16 +407,6 @@ class Store:
         "Sum of what was paid after a row of the call log."
         return 0.0 if row < 0 else self.query("SELECT TOTAL(paid) FROM call_log WHERE rowid > ?", row)[0][0]
 
-    def charges(
-        self,
-        question: str,  # its id
-        since: float,  # time, in seconds since the epoch
-    ) -> tuple[int, float | None]:  # attempts, and dollars; None if the price isn't known
-        "Attempts at a question's calls that were charged and gave no reply."
-        told = "SELECT COUNT(*), TOTAL(paid), COUNT(paid) FROM call_log WHERE outcome=? AND question=? AND time>=?"
-        [(attempts, dollars, known)] = self.query(told, _CHARGED, question, since)
-        return attempts, dollars if known == attempts else None
-
     def usage(
         self,
         by: tuple[str, ...] = ("method", "dataset"),  # any of method, dataset, question, node, model

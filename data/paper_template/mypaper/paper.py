@@ -13,9 +13,7 @@ PAPER = Paper(
     data=HERE / "data",
     methods={"mypaper.method:METHODS": ("My Paper", "My Paper w/o second search")},
     short_names={"mypaper": "My Paper"},
-    settings=("top_k", "second"),
     prompts=("mypaper.prompts:PROMPTS",),
-    requires=("index",),
     bibtex="""\
 @misc{mypaper,
   title  = {My Paper},

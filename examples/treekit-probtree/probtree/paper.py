@@ -22,18 +22,7 @@ PAPER = Paper(
         ),
     },
     short_names={"probtree": "ProbTree"},
-    settings=(
-        "sub_k",
-        "entity_k",
-        "closed_book",
-        "open_book",
-        "child_aggregating",
-        "decomposition",
-        "select",
-        "max_questions",
-    ),
     prompts=("probtree.prompts:PROMPTS",),
-    requires=("index",),
     bibtex="""\
 @inproceedings{probtree,
   title     = {Probabilistic Tree-of-thought Reasoning for Answering Knowledge-intensive Complex Questions},

@@ -204,26 +204,17 @@ export class Explorer {
       asking = true;
       try {
         const known = await this.source.get("runs"), before = new Set(this.runs.map(r => r.name)), come = known.runs.filter(r => !before.has(r.name));
-        const changed = come.length || known.runs.length !== this.runs.length || JSON.stringify(known.runs.map(r => r.running)) !== JSON.stringify(this.runs.map(r => r.running));
-        const running = this.run && this.run.head.running;
+        const changed = come.length || known.runs.length !== this.runs.length;
         if (changed) { this.know(known.runs); if (this.el.dataset.pane === "runs") { this.runTable.draw(); this.runTable.load(); } }
-        if (running) await this.refresh();
         this.resume(known.job);
-        if (come.length && !running) this.say(`New run: ${cut(come[0].label, 100)}`);
+        if (come.length) this.say(`New run: ${cut(come[0].label, 100)}`);
       } catch { /* the command has ended: what is shown stays */ }
       finally { asking = false; }
     }, 3000);
   }
-  know(runs) { const old = new Map(this.runs.map(r => [r.name, r])); this.runs = runs.map(r => ({...r, summary: old.get(r.name) && !r.running ? old.get(r.name).summary : undefined})); this.offer(); }
-  async refresh() {
-    let found; try { found = await this.source.get(`run/${encodeURIComponent(this.run.name)}`); }
-    catch { const last = this.runs.find(r => r.about.artefact === this.run.head.about.artefact && r.methods.join() === this.run.head.methods.join()) || this.runs[0]; if (last && last.name !== this.run.name) await this.openRun(last.name); return; }
-    const waited = this.row && this.row.pending;
-    this.run = found; this.rows = found.rows; this.filter();
-    if (waited && this.rows[this.at] && !this.rows[this.at].pending) await this.openRow(this.at, false);
-  }
+  know(runs) { const old = new Map(this.runs.map(r => [r.name, r])); this.runs = runs.map(r => ({...r, summary: old.get(r.name) ? old.get(r.name).summary : undefined})); this.offer(); }
   offer() {
-    const at = this.runBox.value, named = r => `${r.running ? "▶ " : ""}${cut(r.label, 90)} · ${day(r.time)} · ${r.name.slice(0, 6)}`, option = r => h("option", {value: r.name}, named(r));
+    const at = this.runBox.value, named = r => `${cut(r.label, 90)} · ${day(r.time)} · ${r.name.slice(0, 6)}`, option = r => h("option", {value: r.name}, named(r));
     fill(this.runBox, ...this.runs.map(option));
     if (at) this.runBox.value = at;
     const chosen = this.runs.find(r => r.name === this.runBox.value);
@@ -276,11 +267,11 @@ export class Explorer {
     const r = this.rows[this.shown[at]], verdict = this.verdict(r), several = (box, value) => box.options.length > 2 && !box.value ? ` · ${value}` : "";
     row.setAttribute("role", "option"); row.setAttribute("aria-setsize", this.shown.length); row.setAttribute("aria-posinset", at + 1);
     const flip = this.flips && (this.flips.gained.has(r.i) ? "gained" : this.flips.lost.has(r.i) ? "lost" : this.flips["answer changed"].has(r.i) ? "answer changed" : "");
-    const answer = r.pending ? "not answered yet" : cut(r.answer || r.error || "(none)", 60), gold = r.golds.length ? ` · gold ${cut(r.golds.join("; "), 60)}` : "";
+    const answer = cut(r.answer || r.error || "(none)", 60), gold = r.golds.length ? ` · gold ${cut(r.golds.join("; "), 60)}` : "";
     fill(row, h("span", {class: `tkx-verdict tkx-is-${verdict[1]}`}, verdict[0]), h("span", {class: "tkx-two"}, h("span", {class: "tkx-asked"}, flip ? h("b", {}, `${flip} · `) : "", r.note ? "✎ " : "", cut(r.question, 240)),
       h("span", {class: "tkx-small tkx-line"}, h("b", {}, answer), gold, r.wrong.kind ? ` · ${r.wrong.kind}` : "", several(this.methodBox, r.method), several(this.datasetBox, r.dataset))));
   }
-  verdict(r) { return r.pending ? ["…", "open"] : r.value == null ? ["–", "open"] : r.value >= 1 ? ["✓", "right"] : r.value > 0 ? ["◐", "part"] : ["✗", "wrong"]; }
+  verdict(r) { return r.value == null ? ["–", "open"] : r.value >= 1 ? ["✓", "right"] : r.value > 0 ? ["◐", "part"] : ["✗", "wrong"]; }
   questionKey(e) {
     const at = this.shown.indexOf(this.at), last = this.shown.length - 1, step = {ArrowDown: 1, ArrowUp: -1, PageDown: this.questions.page(), PageUp: -this.questions.page(), Home: -1e9, End: 1e9}[e.key];
     if (step) { this.openRow(this.shown[Math.max(0, Math.min(last, at + step))], false); return true; }
@@ -302,7 +293,7 @@ export class Explorer {
       const rounds = tree.search ? tree.search.rounds : 0;
       this.sliderBox.hidden = !rounds; this.legend.hidden = !rounds || this.shownAs !== "drawing"; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
       const wrong = this.row.wrong.node != null ? this.tree.place.get(this.row.wrong.node) : undefined;
-      if (!this.tree.n) { this.nodeAsked = (this.nodeAsked || 0) + 1; fill(this.right, h("h2", {}, this.row.pending ? "not answered yet" : "no tree"), h("p", {class: "tkx-small"}, this.row.pending ? "The run is in progress." : this.row.error || "The answer has no steps.")); }
+      if (!this.tree.n) { this.nodeAsked = (this.nodeAsked || 0) + 1; fill(this.right, h("h2", {}, "no tree"), h("p", {class: "tkx-small"}, this.row.error || "The answer has no steps.")); }
       this.tree.pick(wrong ?? 0);
       const picks = this.tree.picks;  // who has moved on meanwhile stays where they are
       await this.align();
@@ -333,7 +324,7 @@ export class Explorer {
   // a question of one's own has no gold answer: it can be typed in, and the answer is judged by it
   expected(r) {
     const own = (r.note || {}).gold || "";
-    if (!this.can.includes("note") || this.run.head.running || (r.golds.length && !own)) return null;
+    if (!this.can.includes("note") || (r.golds.length && !own)) return null;
     const box = h("input", {type: "text", "aria-label": "expected answer", placeholder: "expected answer (none is known)", size: "30", maxlength: "2000", title: "“ / ” separates other wordings", change: async () => {
       const {name} = this.run, other = this.other && [this.other.name, this.comparison.first, this.comparison.second];
       if (!await this.noted(r, {gold: box.value.trim()})) return;

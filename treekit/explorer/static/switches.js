@@ -7,8 +7,7 @@ class Bench {
   async open() {
     const x = this.x;
     if (!x.run) return;
-    if (!x.can.includes("switch") || x.run.head.running) {
-      if (x.can.includes("switch")) { this.of = null; fill(this.el, this.top("Switches"), h("p", {}, "This run is in progress. Its settings can be changed when it is saved.")); return; }
+    if (!x.can.includes("switch")) {
       fill(this.el, this.top("Switches"), h("p", {}, "This page is a file: it shows what was run, and nothing can be run in it."),
         h("p", {}, "To change a field of the method, the retriever or the model's ability, open the run where it was made: ", h("code", {}, `treekit explore ${x.run.name.slice(0, 6)}`), ", or explore(results) in a notebook."));
       return;
