@@ -2,7 +2,6 @@
 
 python data/real/make.py FOLDER [OUT]             the questions and passages; the same bytes each time
 python data/real/make.py FOLDER [OUT] --arrays    also the vectors of the questions and their own paragraphs: some five minutes
-python data/real/make.py FOLDER [OUT] --entities  also the index of the entities in MuSiQue's own paragraphs: some ten minutes
 """
 
 import json, lzma, re, sys
@@ -105,28 +104,6 @@ def save_vectors(out, made):
     np.savez_compressed(out / "arrays" / "minilm.npz", **{name: steps(v) for name, v in made.items()})
 
 
-def entities(out):
-    "The index of the entities in the paragraphs of MuSiQue's questions, as each ranking reads it: a few minutes."
-    from treekit.config import work_dir
-    from treekit.corpora.bundled_questions import question_paragraphs
-    from treekit.retrieval.informativeness import LITERAL, Informativeness, Extensions
-
-    for old in (out / "arrays").glob("*-*.npz"):
-        old.unlink()
-    for steps in (Extensions.paper(), LITERAL, Extensions()):
-        Informativeness(question_paragraphs("musique"), steps=steps).scores([("",)])
-    for file in sorted(work_dir("informativeness").glob(f"{question_paragraphs('musique').fingerprint}-*.npz")):
-        compressed(file, out / "arrays" / file.name)
-
-
-def compressed(file, to):
-    "A file of arrays, smaller."
-    import numpy as np
-
-    with np.load(file, allow_pickle=False) as found:
-        np.savez_compressed(to, **found)
-
-
 if __name__ == "__main__":
     places = [Path(a) for a in sys.argv[1:] if not a.startswith("--")]
     folder, out = places[0], places[1] if len(places) > 1 else Path(__file__).parent
@@ -134,6 +111,4 @@ if __name__ == "__main__":
         made(folder, out, name)
     with_articles(folder, out)
     if "--arrays" in sys.argv:
-        vectors(out)  # made from what lies in the kit's own data/real, as the next are
-    if "--entities" in sys.argv:
-        entities(out)
+        vectors(out)  # made from what lies in the kit's own data/real

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FUNCTION_WORDS', 'fold_word', 'words_with_offsets', 'aliases', 'capitalised_runs', 'capitalised', 'NameMatcher',
-           'pack_lists', 'invert_table', 'MentionIndex', 'mention_index', 'Weights', 'ScoreParts', 'EntityBridging']
+           'pack_lists', 'invert_table', 'MentionIndex', 'mention_index', 'Weights', 'EntityBridging']
 
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #1b1a36f6
 import itertools, math, re, threading, unicodedata
@@ -237,19 +237,6 @@ class Weights:
     part: float = 0.7  # a source mentions a name in the passage's title; times the remaining phrase
     text: float = 1.0  # a source mentions a name in the passage's text; times the remaining phrase
 
-# %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #6eb937ea
-@dataclass(frozen=True)
-class ScoreParts:
-    "Decomposition of a passage's score."
-
-    named: float  # the question names it
-    direct: float  # rank in the retriever
-    inherited: float  # found by children in a tree
-    bridged: float  # a source mentions it
-    source: object = None  # the mentioning passage
-    names: tuple[str, ...] = ()  # names shared by source and passage, rarest first
-    kind: str = ""  # "title": the passage is about the first of the names; "name": it contains the name
-
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #326e8e41
 class _QueryLinks:
     "Links from a source passage to other passages, for one query."
@@ -307,7 +294,7 @@ class _QueryLinks:
 
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #5dae4ee3
 class _Scores:
-    "Scores of one query over a corpus, with their decomposition."
+    "Scores of one query over a corpus."
 
     def __init__(self, bridged, query, hits, inherited):
         self.b, self.index, self.links = bridged, bridged.index, _QueryLinks(bridged, query)
@@ -335,33 +322,16 @@ class _Scores:
         import numpy as np
 
         n, own = len(self.index.passages), self.named + self.direct + self.inherited
-        self.score, self.bridge, self.source = own.round(6), np.zeros(n), np.full(n, -1)
+        self.score = own.round(6)
         links, usable = {}, np.count_nonzero(self.score)
         for _ in range(self.b.hops if usable else 0):
-            best, source = np.zeros(n), np.full(n, -1)
+            best = np.zeros(n)
             sources = top_k(self.score, self.b.sources, self.score.nonzero()[0])
             for s in sources:
                 if s not in links:
                     links[s] = self.links.of(s)
-                value = links[s] * (self.score[s] / self.score[sources[0]])
-                better = value > best
-                best[better], source[better] = value[better], s
-            self.bridge, self.source, self.score = best, source, (own + best).round(6)
-
-    def reason(self, i):
-        "Decomposition of the score of passage `i`."
-        index, s = self.index, int(self.source[i])
-        parts = [round(float(x[i]), 6) for x in (self.named, self.direct, self.inherited, self.bridge)]
-        if s < 0:
-            return ScoreParts(*parts)
-        here = {*index.row(index.title_of, i), *index.row(index.text_of, i)}
-        both = (k for k in self.links.names(s) if k in here or i in index.row(index.about, k))
-        shared = sorted(both, key=lambda k: (-index.weight[k], k))
-        about = [k for k in shared if i in index.row(index.about, k)]
-        shared = about + [k for k in shared if k not in about]
-        return ScoreParts(
-            *parts, index.passages[s], tuple(" ".join(index.names[k]) for k in shared), "title" if about else "name"
-        )
+                best = np.maximum(best, links[s] * (self.score[s] / self.score[sources[0]]))
+            self.score = (own + best).round(6)
 
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #d60bfdd1
 def _searched(retriever):
@@ -449,14 +419,3 @@ class EntityBridging:
         scores = self._scored(query, hits, inherited).score
         best = top_k(scores, k if k is not None else len(scores), (scores > 0).nonzero()[0])
         return [Hit(self.index.passages[i], float(scores[i]), rank) for rank, i in enumerate(best, 1)]
-
-    def explain(
-        self,
-        query: str,
-        hits: list[Hit],  # the retriever's own ranking
-        found: list,  # passages to explain
-        inherited: dict | None = None,
-    ) -> list[ScoreParts]:
-        "Decomposition of each passage's score."
-        scored = self._scored(query, hits, inherited)
-        return [scored.reason(self.index.position(p)) for p in found]

@@ -294,11 +294,6 @@ class Informativeness:
         )
         return work_dir("informativeness") / f"{self.corpus}-{hashlib.sha256(made_by.encode()).hexdigest()[:8]}.npz"
 
-    @property
-    def indexed(self) -> bool:
-        "Whether the index is on disk. Otherwise the first search parses all passages."
-        return self._file.exists()
-
     @cached_property
     def _index(self):
         "Inverted index, from disk or built and stored; of changed trees, built."
