@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from openai_server import Server
 from test_startup import serve  # noqa: F401 (a fixture)
 from treekit.core.prompts import CallFailed, count_tokens
 from workers import asked, chat
@@ -49,22 +48,6 @@ def test_counts_that_cant_be_are_estimated(server, tmp_path, usage):
     )
     ask(again := chat(tmp_path / "s.sqlite", server.url, 0.01), *requests)
     assert (server.count, again.totals.money) == (3, 0)
-
-
-def test_a_redirect_to_another_server_is_refused(server, tmp_path):
-    "Neither the prompt nor the key goes there; the line says where it would have gone."
-    with Server() as other:
-        server.script(faults=[dict(kind="raw", status=307, headers=[f"location: {other.url}/chat/completions"])])
-        [failed] = ask(chat(tmp_path / "s.sqlite", server.url, key="sk-secret"), asked(question="Where?"))
-        assert (
-            isinstance(failed, CallFailed)
-            and f"redirects to {other.url.removesuffix('/v1')}" in str(failed)
-            and "\n" not in str(failed)
-        )
-        assert (server.count, other.count) == (1, 0)
-    server.reset(faults=[dict(kind="raw", status=307, headers=["location: /v1/chat/completions"])])
-    [[found]] = ask(chat(tmp_path / "s.sqlite", server.url), asked(question="Where?"))
-    assert found.text and server.count == 2  # within the server it is followed
 
 
 UNREADABLE = {

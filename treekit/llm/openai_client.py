@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 from ..config import UsageError, replay, request_defaults
-from ..core.http import ATTEMPT, certificates, explained_proxy, hide_key, is_loopback
-from ..core.http import limit_body, note_sending, proxy_variable
+from ..core.http import certificates, explained_proxy, hide_key, is_loopback, proxy_variable
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
@@ -47,6 +46,10 @@ def call_failed(
     host = urlsplit(endpoint).netloc
     if isinstance(error, CallFailed):
         return error
+    if type(error.__cause__).__name__ == "ConnectTimeout":
+        return CallFailed(
+            "unreachable", f"no connection to {host}", "check the network, and a proxy in the environment"
+        )
     if isinstance(error, (TimeoutError, openai.APITimeoutError)):
         return CallFailed(
             "timeout",
@@ -155,7 +158,7 @@ _REFUSALS = (  # pattern in the code, parameter and message of a refusal -> kind
     ),
     (r"logprobs", "refused", "the server gives no log-probabilities: take another, or a method that needs none"),
 )
-_BY_STATUS = {
+_BY_STATUS = dict.fromkeys((301, 302, 307, 308), "name the address that answers as the endpoint") | {
     401: "check the key in the profile's api_key_env",
     407: "name the user of the proxy: HTTP_PROXY=http://NAME:PASSWORD@HOST",
     402: "add credit to the account",
@@ -167,7 +170,7 @@ _BY_STATUS = {
 
 def _refusal(status, said, endpoint):
     "Kind of a refusal, and what to do."
-    if status in (401, 402, 403):
+    if status < 400 or status in (401, 402, 403):
         return "refused", _BY_STATUS[status]
     found = next(((kind, advice) for pattern, kind, advice in _REFUSALS if re.search(pattern, said)), None)
     kind, advice = found or ("refused", _BY_STATUS.get(status, "change what it objects to"))
@@ -470,28 +473,6 @@ def scores_texts(
     return not _CHAT_ONLY.search(urlsplit(endpoint).netloc.rpartition("@")[2])
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #4f0d52c3
-def _origin(url):
-    "Scheme, host and port of a URL, without credentials."
-    at = urlsplit(url)
-    return at.scheme, at.hostname or "", at.port or dict(http=80, https=443).get(at.scheme)
-
-
-async def _refuse_redirect(response):
-    "Hook that refuses redirects to another server."
-    if not response.has_redirect_location:
-        return
-    here = _origin(str(response.url))
-    there = _origin(urljoin(str(response.url), response.headers["location"]))
-    if here == there:
-        return
-    raise CallFailed(
-        "unreachable",
-        f"{here[1]} redirects to {there[0]}://{there[1]}{f':{there[2]}' if there[2] else ''}",
-        "name the address that answers as the endpoint: prompts follow no redirect to another server",
-        again=False,
-    )
-
-
 def _body_text(response):
     body, named = response.content, re.search(r"charset=[\"']?([\w.:-]+)", response.headers.get("content-type", ""))
     for charset in ("utf-8-sig", named[1] if named else "utf-8"):
@@ -527,14 +508,15 @@ class ServerConnection:
                 max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4
             )
             head, body = hide_key(key)
-            hooks = dict(request=[note_sending], response=[note_response, head, _refuse_redirect, limit_body, body])
+            hooks = dict(response=[note_response, head, body])
             local = is_loopback(endpoint)
             tls = certificates() if endpoint.startswith("https") or not local else False
             http_client = openai.DefaultAsyncHttpxClient(
-                verify=tls, limits=limits, event_hooks=hooks, trust_env=not local, headers={"Accept-Encoding": "gzip"}
+                verify=tls, limits=limits, event_hooks=hooks, trust_env=not local, follow_redirects=False
             )
+            wait = httpx2.Timeout(timeout, connect=min(timeout / 2, 30.0))
             client = openai.AsyncOpenAI(
-                base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client
+                base_url=endpoint, api_key=key or "-", max_retries=0, timeout=wait, http_client=http_client
             )
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not is_openai:
@@ -737,8 +719,6 @@ class OpenAIClient:
     async def attempt(self, path: str, body: dict, request: Request, read):
         "One attempt at a request. A charged failure is reported to `request.on_charge`."
         began, sent = time.perf_counter(), self.sent(body)
-        attempt = dict(sent=True, most=(4 << 20) + 1024 * request.n * body["max_tokens"] + 64 * len(request.text))
-        ATTEMPT.set(attempt)
         try:
             async with asyncio.timeout(self.timeout):
                 text = await self.connection.post(path, sent)
@@ -749,14 +729,7 @@ class OpenAIClient:
             failed = call_failed(e, self.endpoint, self.timeout)
         if self.wants_other_limit(failed, sent):
             return await self.attempt(path, body, request, read)
-        if attempt["sent"]:
-            self.report_charge(failed, body, request)
-        elif failed.kind == "timeout":
-            failed = CallFailed(
-                "unreachable",
-                f"no connection to {urlsplit(self.endpoint).netloc} within {self.timeout:g} s",
-                "check the network, and a proxy in the environment",
-            )
+        self.report_charge(failed, body, request)
         raise failed from None
 
     def report_charge(self, failed: CallFailed, body: dict, request: Request):
