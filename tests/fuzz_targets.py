@@ -1,7 +1,6 @@
 "Properties that fuzzing tests: readers of replies, readers of files, renderers; with the inputs they start from and earlier findings."
 
-import bz2, csv, dataclasses, functools, gzip, importlib, io, json, lzma, re, sqlite3, tempfile, unicodedata, zlib
-from contextlib import closing
+import bz2, csv, dataclasses, functools, gzip, importlib, io, json, lzma, re, tempfile, unicodedata, zlib
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -361,36 +360,9 @@ CREATE TABLE big AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c
 PRAGMA user_version=99
 PRAGMA application_id=7
 PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = 'CREATE TABLE calls (key)' WHERE name = 'calls'
-PRAGMA writable_schema=ON; UPDATE sqlite_master SET rootpage = 4 WHERE name = 'calls'
-PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = replace(sql, 'completion TEXT', 'completion TEXT AS (key)') WHERE name = 'calls'
-UPDATE calls SET completion = '{"text": "x", "unknown": 1}'
-UPDATE calls SET completion = '[]'
-UPDATE calls SET completion = 'no JSON'
-UPDATE calls SET completion = NULL
-UPDATE calls SET completion = x'ff00'
-UPDATE calls SET completion = '{"text": 1}'
-UPDATE calls SET completion = '{"text": "x", "logprobs": 3}'
-UPDATE calls SET completion = '{"text": "x", "logprobs": [["a"]]}'
-UPDATE calls SET completion = '{"text": "\\ud800"}'
-UPDATE calls SET completion = replace(printf('%.5000c', '['), '', '')
-UPDATE calls SET completion = '{"tokens_out": ' || printf('%.5000c', '9') || '}'
-UPDATE calls SET tokens_in = 'many'
-UPDATE calls SET tokens_in = -5, tokens_out = 9000000000000000000
-UPDATE calls SET cost = 9e999
-UPDATE calls SET cost = 'free'
-UPDATE calls SET request = NULL
-UPDATE calls SET sample = 'x'
-UPDATE requests SET body = x'00'
-UPDATE requests SET body = 'text'
-UPDATE requests SET body = zeroblob(100000)
-UPDATE requests SET model = NULL, endpoint = 5
-UPDATE predictions SET row = '[', trace = x'01'
-UPDATE predictions SET row = '[]'
-UPDATE predictions SET trace = NULL
-UPDATE call_log SET outcome = 'x', paid = 'much'
-UPDATE call_log SET paid = -9e999, key = NULL
-UPDATE about SET value = 'no JSON'
-INSERT INTO about VALUES (NULL, NULL)""".split("\n")
+PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = replace(sql, 'completion TEXT', 'completion TEXT AS (key)') WHERE name = 'calls'""".split(
+    "\n"
+)
 
 
 @functools.cache
@@ -411,31 +383,6 @@ def cassette():
         store.put_failure("f", dict(answer="", error="no", usage=dict(calls=1)))
         path = store.pack(folder() / "good.cassette", dict(command="x"))
     return path.read_bytes()
-
-
-@st.composite
-def cassette_input(draw):
-    path = written("made.cassette", cassette())
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for line in draw(st.lists(st.sampled_from(HOSTILE), max_size=2)):
-            try:
-                db.executescript(line)
-            except sqlite3.Error:
-                pass
-    return damaged(path.read_bytes(), draw(st.just([]) | FAULTS))
-
-
-def read_cassette(data):
-    "A cassette is refused in a line, or all of it can be read."
-    from treekit.store.run_store import Store
-
-    with Store.replay(written("read.cassette", data), predictions=True) as store:
-        keys = [key for (key,) in store.query("SELECT key FROM calls")]
-        store.calls(keys), store.requests(keys), store.usage(), store.about, store.served("m", "offline")
-        sound([vars(c) for c in store.calls(keys).values()])
-        sound([(row["answer"], row["error"], row["usage"]) for row in store.failures().values()])
-        for (key,) in store.query("SELECT key FROM predictions"):
-            store.get_prediction(key)
 
 
 # --- what strangers send: metadata of cassettes, replies of servers
@@ -918,7 +865,6 @@ def properties():
         Property("corpus", corpus_input(), {"corpus": read_passages}, (UsageError,), 1.0),
         *(markup(f"markup {m}", mutated(seeds, 1_000_000), 2.0, page_findings(m)) for m, seeds in pages().items()),
         Property("dump", dump_input(), {"dump": read_dump}, (UsageError,), 2.0, 2.0),
-        Property("cassette", cassette_input(), {"cassette": read_cassette}, (UsageError,), 1.0, 2.0),
         Property(
             "metadata",
             replaced(ABOUT) | mutated([json.dumps(ABOUT)]),

@@ -167,12 +167,12 @@ def tape(tmp_path, sql):
 
 
 STORE_TABLES = "calls requests predictions failures call_log about".split()
-# what is beside the rows that are read; one bad row among good ones; half a character, which is read as a question mark
-BESIDE = re.compile(r"SET trace = NULL|CREATE TRIGGER|CREATE TABLE (own|big)|about VALUES \(NULL|ud800")
+# what is beside the tables that are read
+BESIDE = re.compile(r"CREATE TRIGGER|CREATE TABLE (own|big)")
 BAD_TAPES = [line for line in fuzz_targets.HOSTILE if not BESIDE.search(line)]
 
 
-@pytest.mark.parametrize("sql", BAD_TAPES[::3])  # `make fuzz` has all
+@pytest.mark.parametrize("sql", BAD_TAPES)
 def test_hostile_cassettes_are_refused_in_a_line(tmp_path, sql):
     with pytest.raises(UsageError, match="made.cassette|store") as e:
         Store.replay(tape(tmp_path, sql), predictions=True)

@@ -31,7 +31,6 @@ from treekit.store.schema import (
     cassette_tables,
     create_tables,
     decode_completion,
-    decode_text,
 )
 from treekit.store.schema import (
     add_table,
@@ -41,7 +40,6 @@ from treekit.store.schema import (
     other_version,
     placeholders,
     storable,
-    valid_rows,
 )
 from .schema import wrong_version
 from ..utils.atomic_write import private_file
@@ -242,7 +240,6 @@ def _usage_sql(columns):
 # %% ../../nbs/04_store/06_run_store.ipynb #a0d4c38d
 _MAX_RECENT = 20_000  # free completions that are kept in memory
 RESERVE = 4 << 20  # bytes; a call and its reply take some ten kilobytes
-_MAX_SKIPPED = 100  # invalid rows of a cassette that are left out; with more, it is refused
 
 
 class Store:
@@ -523,7 +520,7 @@ class Store:
         predictions: bool = False,  # True: with its predictions, so that no method runs again
     ) -> "Store":  # in memory
         "Open a cassette, to run methods again on its calls (with a `ReplayClient`)."
-        store, path, skipped = cls(), Path(path), []
+        store, path = cls(), Path(path)
         store.replays = True
         try:
             with (
@@ -531,15 +528,12 @@ class Store:
                 store.transaction() as db,
                 closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as cassette,
             ):
-                cassette.text_factory = decode_text
                 for table in cassette_tables(cassette, path.name):
                     if table == "predictions" and not predictions:
                         continue
                     if table in OPTIONAL_TABLES:
                         add_table(db, table)
-                    rows = valid_rows(
-                        cassette.execute(f"SELECT * FROM {table} NOT INDEXED"), table, path, skipped, _MAX_SKIPPED
-                    )
+                    rows = cassette.execute(f"SELECT * FROM {table} NOT INDEXED")
                     db.executemany(f"INSERT INTO {table} VALUES ({placeholders(table)})", rows)
         except (sqlite3.Error, ValueError) as e:
             raise (damaged_file if is_damage(e) else not_a_cassette)(path.name, e) from None
