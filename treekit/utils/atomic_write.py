@@ -23,9 +23,8 @@ def write_whole(
     part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     content, mode = content.encode("utf-8") if isinstance(content, str) else content, 0o600 if private else 0o644
     try:
-        if not _write_nameless(part, content, mode):
-            with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as f:
-                f.write(content)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as f:
+            f.write(content)
         part.replace(path)
     except BaseException as e:
         if isinstance(e, OSError):
@@ -33,22 +32,6 @@ def write_whole(
         with suppress(OSError):
             part.unlink()  # a full disk
         raise
-
-
-def _write_nameless(part, content, mode):
-    "Write a file without a name and name it when it is complete. False if the system doesn't support that."
-    try:
-        new = os.open(part.parent, os.O_WRONLY | os.O_TMPFILE, mode)
-    except (AttributeError, OSError):
-        return False
-    with open(new, "wb") as f:
-        f.write(content)
-        f.flush()
-        try:
-            os.link(f"/proc/self/fd/{new}", part, src_dir_fd=new)  # with `src_dir_fd` it follows the link
-        except OSError:
-            return False
-    return True
 
 # %% ../../nbs/02_utils/03_atomic_write.ipynb #ad475d7f
 def private_file(

@@ -34,8 +34,7 @@ class Bench {
     this.values = h("input", {type: "text", "aria-label": "values, with commas between", input: () => this.stale()});
     this.sweepButton = button("Run the sweep", () => this.sweep()); this.curve = h("div", {});
     this.search = h("input", {type: "search", "aria-label": "Search the fields", placeholder: "search the fields", input: () => this.narrowed()});
-    const every = [...this.fields, ...this.settings];
-    this.groups = found.groups.map(group => [group, every.filter(e => e.f.group === group)]).filter(([, own]) => own.length)
+    this.groups = [["method", this.fields], ["profile", this.settings]]
       .map(([group, own]) => ({own, el: h("details", {class: "tkx-group", open: true}, h("summary", {}, h("b", {}, group), h("span", {class: "tkx-small"}, ` ${plural(own.length, "field")}`)), ...own.map(e => e.row))}));
     fill(this.el, this.top(`Switches: ${cut(method, 60)}`), h("p", {class: "tkx-small"}, "Change fields and run it: only calls that are not stored are made, and a run can be stopped. The new run opens beside this one."),
       h("div", {class: "tkx-controls"}, h("label", {class: "tkx-switch"}, "questions ", this.n), h("div", {class: "tkx-tools"}, this.runButton, button("Back to how it was", () => this.reset()), this.why), this.result,
