@@ -39,7 +39,7 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`
 BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}}
 # the only modules below the papers that name the models without an API key
-OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation"}
+OFFLINE = {"treekit.experiments.resources"}
 # who imports by a name that is worked out: a task's function, stanza's and optional modules, prompts, what a
 # record names
 BY_NAME = {
