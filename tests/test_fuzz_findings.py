@@ -198,7 +198,9 @@ def test_of_a_good_cassette_the_rows_are_copied_and_nothing_else(tmp_path, sql):
 HEAD = b"model,input,cached_input,output,currency,date,source\n"
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"x" * 200_000, HEAD + b"m,nan,0,0,USD,d,s\n"], ids=["no UTF-8", "long", "nan"])
+@pytest.mark.parametrize(
+    "data", [b"\xff", b"x" * 200_000, HEAD + b"m,nan,0,0,USD,d,s\n"], ids=["no UTF-8", "long", "nan"]
+)
 def test_small_tables_are_refused_in_a_line(tmp_path, data):
     from treekit.llm.prices import load_prices
 
