@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from treekit.corpora.passage_store import import_passages
+from treekit.corpora.passage_store import PassageStore, import_passages
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 DIMENSIONS, TOPICS, ARTICLE = 384, 2000, 10
@@ -97,7 +97,8 @@ def memory():
 
 
 def opened(folder, kind, progress=False):
-    store = import_passages(folder / "psgs.tsv", folder / "psgs.passages", progress=progress)
+    file = folder / "psgs.passages"
+    store = PassageStore(file) if file.exists() else import_passages(folder / "psgs.tsv", file, progress=progress)
     return VectorSearch(store, drawn := Drawn(), drawn, parse_index_kind(kind), folder / "dense")
 
 

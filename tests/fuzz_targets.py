@@ -1,6 +1,6 @@
 "Properties that fuzzing tests: readers of replies, readers of files, renderers; with the inputs they start from and earlier findings."
 
-import bz2, csv, dataclasses, functools, gzip, importlib, io, json, lzma, re, tempfile, unicodedata, zlib
+import bz2, csv, dataclasses, functools, gzip, io, json, lzma, re, tempfile, unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -276,41 +276,13 @@ def pages():
 * one\n** two\n# three\n; term : text
 {| class="wikitext"\n|+ Cast\n! Name !! Role\n|-\n| rowspan="2" | Ada || ''cook''\n|-\n| colspan=2 | both\n|}
 <!-- no --> {{quote|text=Said.}} <math>x^2</math> &nbsp; &#91; <div>block</div>\n=== See also ===\n* [[Category:Films]]\n#REDIRECT""")
-    html = [
-        """<html><head><title>It</title></head><body><nav>no</nav><h1>It</h1><p>A <b>film</b> of 1999.</p>
-<h2>Plot</h2><ul><li>one<ul><li>two</li></ul></li></ul><table><caption>Cast</caption><tr><th>Name</th><th>Role</th></tr>
-<tr><td rowspan=2>Ada</td><td>cook<table><tr><td>in</td></tr></table></td></tr>
-</table><sup class="reference">[1]</sup><pre>x\n y</pre></body></html>"""
-    ]
-    markdown = [
-        "# It\n\nA *film* of 1999.\n\n## Plot\n\n- one\n  - two\n1. three\n\n| Name | Role |\n|---|---|\n| Ada | cook |\n\n"
-        "```py\nx = 1\n```\n\n> quoted [link](http://x.y) ![i](z)\n\n<div>html</div>\n"
-    ]
-    return dict(wikitext=wiki, html=html * 3 + [f"<h2>S</h2><p>{w[:800]}</p>" for w in wiki[:5]], markdown=markdown)
+    return wiki
 
 
-def page_reader(markup):
-    "`from_wikitext`, `from_html` or `from_markdown`."
-    return getattr(importlib.import_module(f"treekit.corpora.{markup}"), f"from_{markup}")
+def read_page(text):
+    from treekit.corpora.wikitext import from_wikitext
 
-
-def says_all(text, made):
-    "A page's tree comes back from its text form, and isn't much longer than the page."
-    from treekit.corpora.blocks import Skipped
-    from treekit.corpora.documents import from_text
-
-    if isinstance(made, Skipped):
-        return
-    again = from_text(made.to_text())
-    assert [(n.text, n.type, n.parent) for n in again.nodes] == [(n.text, n.type, n.parent) for n in made.nodes], (
-        "the text form loses something"
-    )
-    size = sum(len(n.text) for n in made.nodes)
-    assert size <= 20 * len(text) + 100_000, f"{size:,} characters out of {len(text):,}"
-
-
-def read_page(markup):
-    return lambda text: page_reader(markup)(text, "It")
+    return from_wikitext(text, "It")
 
 
 @st.composite
@@ -318,15 +290,13 @@ def dump_input(draw):
     "A dump, or articles in JSONL."
     page = "<page><title>{0}</title><ns>0</ns><id>{0}</id><revision><text>{1}</text></revision></page>\n"
     if draw(st.booleans()):
-        texts = draw(st.lists(mutated(pages()["wikitext"], 4000), min_size=1, max_size=2))
+        texts = draw(st.lists(mutated(pages(), 4000), min_size=1, max_size=2))
         inner = "".join(page.format(i, t.replace("&", "&amp;").replace("<", "&lt;")) for i, t in enumerate(texts))
         name, text = "dump.xml", f"<mediawiki>\n{inner}</mediawiki>\n"
     else:
         article = [
             dict(title="It", id="1", text="Intro.\n* one", sections=[dict(title="Plot", text="Said.", sections=[])]),
-            dict(title="H", html=pages()["html"][0]),
-            dict(title="M", markdown=pages()["markdown"][0]),
-            dict(title="W", wikitext=pages()["wikitext"][-1]),
+            dict(title="W", wikitext=pages()[-1]),
         ]
         some = draw(st.lists(st.sampled_from(article), min_size=1, max_size=2))
         name, text = "articles.jsonl", "".join(f"{json.dumps(json_changed(a, draw(json_changes())))}\n" for a in some)
@@ -334,16 +304,10 @@ def dump_input(draw):
 
 
 def read_dump(value):
-    from treekit.corpora.documents import from_text
-    from treekit.corpora.blocks import Skipped
-    from treekit.corpora.tree_store import _pages, _stored
+    from treekit.corpora.tree_store import _records, _stored
 
-    for _, page in _pages(written(*value), 0):
-        made = _stored(page, {})
-        if not isinstance(made, Skipped):
-            from_text(zlib.decompress(made[2]).decode(), made[0])
-        else:
-            assert not made.reason.startswith("failed: Recursion"), made.reason
+    for record in _records(written(*value)):
+        _stored(record)
 
 
 # --- cassettes
@@ -808,35 +772,6 @@ def json_replies():
     return dressed
 
 
-SLOW_PAGES = {  # markup, and a page that took its reader seconds to minutes
-    "a heading without end": ("wikitext", "== a =" * 40_000),
-    "open tables": ("wikitext", "{|\n|" * 20_000),
-    "templates": ("wikitext", "{{a|" * 20_000),
-    "links": ("wikitext", "[[a|" * 20_000),
-    "bold": ("wikitext", "<b>" * 20_000),
-    "addresses": ("wikitext", "[http://a " * 8_000),
-    "half a tag": ("wikitext", "<div " * 16_000),
-    "arguments": ("wikitext", "{{a|b=" * 14_000),
-    "divisions": ("wikitext", "<div>" * 3000 + "a\n\n==B==\n" + "</div>" * 3000),
-    "no wiki": ("wikitext", "<nowiki>" * 20_000),
-    "parameters": ("wikitext", "{{a" + "|b=c" * 40_000 + "}}"),
-    "commas": ("wikitext", "(" + ", " * 40_000 + "x"),
-    "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
-    "navigation": ("html", "<nav>" * 16_000),
-    "attributes": ("html", "<a b=" * 16_000),
-    "comments": ("html", "<!--" * 20_000),
-    "tables": ("html", "<table><tr><td>" * 5_000),
-    "stars": ("markdown", "*" * 80_000 + " x"),
-    "brackets": ("markdown", "[[File:" * 20_000),
-    "list": ("wikitext", "*" * 120_000),
-    "cells": ("markdown", "a|b\n-|-\n" * 60_000),
-    "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001),
-    "items": ("markdown", "<li>1" * 27_000),
-    "references": ("wikitext", "<ref><ref/>" * 20_000),
-    "an end alone": ("wikitext", "<li>" * 20_000 + "</ul>"),
-}
-
-
 DRAWN = [[text] * 12 for text in ("\ufffe\uffff\x00\ud800 <fzx> ]]>", "$ab\\q$ and $x")]
 
 
@@ -846,15 +781,7 @@ def properties():
     names = "rdr2.curate|graphrag|hipporag|paths|toq|react|zero|judge|chainrag|value|treerare"
     json_readers = {name: run for name, run in readers.items() if re.search(names, name)}
 
-    def markup(kind, inputs, share, examples=()):
-        return Property(
-            kind, inputs, {"read": read_page(kind.split()[-1])}, (), share, check=says_all, examples=list(examples)
-        )
-
     known = recorded_replies.prompts()
-
-    def page_findings(kind):
-        return [text for markup, text in SLOW_PAGES.values() if markup == kind]
 
     return [
         Property("reply", mutated(replies()), readers, (), 12.0, examples=MEANT),
@@ -863,7 +790,7 @@ def properties():
             "questions", changed_records(), {"questions": lambda v: questions_of(written(*v))}, (UsageError,), 4.0
         ),
         Property("corpus", corpus_input(), {"corpus": read_passages}, (UsageError,), 1.0),
-        *(markup(f"markup {m}", mutated(seeds, 1_000_000), 2.0, page_findings(m)) for m, seeds in pages().items()),
+        Property("wikitext", mutated(pages(), 1_000_000), {"read": read_page}, (), 2.0),
         Property("dump", dump_input(), {"dump": read_dump}, (UsageError,), 2.0, 2.0),
         Property(
             "metadata",

@@ -1,7 +1,7 @@
 """The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that
 run nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
 
-import json, pickle, re, shlex, stat
+import json, re, shlex, stat
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,6 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from treekit.config import UsageError
 from treekit.store.run_store import Store
-from treekit.experiments import resources
-from treekit.experiments.resources import load
 from treekit.explorer.diff import compare_runs
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import RunData, open_run, open_store
@@ -28,9 +26,7 @@ EXAMPLES = {  # a question in the help or in the README -> its answer, as the pa
 def home(tmp_path, monkeypatch):
     "A work folder of its own."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    resources._questions_of.cache_clear()
-    yield tmp_path / "home"
-    resources._questions_of.cache_clear()
+    return tmp_path / "home"
 
 
 def treekit_(*words):
@@ -89,38 +85,6 @@ def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
     with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)", "vectors") as db:
         db.execute("SELECT 1")
     assert mode(home / "vectors.sqlite") == 0o600
-
-
-class Payload:
-    "A pickle that leaves a file when it is loaded."
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return (Path.touch, (self.path,))
-
-
-def test_a_pickled_cache_of_questions_is_never_loaded(home, tmp_path):
-    made = load("hotpotqa", "synthetic:100", n=3)
-    kept = list((home / "world").iterdir())
-    assert [f.suffix for f in kept] == [".json"]
-    for name in (kept[0].name, kept[0].with_suffix(".pickle").name):
-        (home / "world" / name).write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
-    resources._questions_of.cache_clear()
-    assert repr(load("hotpotqa", "synthetic:100", n=3)) == repr(made) and not (tmp_path / "ran").exists()
-    resources._questions_of.cache_clear()
-    assert repr(load("hotpotqa", "synthetic:100", n=2)) == repr(made[:2]), "from the file"
-
-
-@pytest.mark.parametrize("name", resources.WORLD)
-def test_every_kind_of_question_comes_back_as_it_was(name, home):
-    made = load(name, "synthetic:100", n=3)
-    [file] = (home / "world").glob(f"{name}-*.json")
-    from treekit.corpora.question_cache import unpack_question_list
-    from treekit.synthetic.facts import Name
-
-    assert repr(unpack_question_list(file.read_bytes(), Name)) == repr(tuple(made))
 
 
 def test_no_module_loads_a_pickle():

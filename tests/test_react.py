@@ -294,10 +294,7 @@ def small(tmp_path):
 
 
 def test_wikipedia_is_asked_once(small, tmp_path):
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(8) as pool:
-        pages = list(pool.map(small.page, ["Lamp"] * 8))
+    pages = [small.page("Lamp") for _ in range(8)]
     assert [p.text for p in pages] == ["The Lamp is a film.\nMira Voss directed it."] * 8 and len(
         Small.asked
     ) == 2  # one was told to wait

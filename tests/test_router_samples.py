@@ -3,7 +3,7 @@
 import pytest
 
 from fakes import FakeShelf
-from treekit.corpora.documents import build_tree, from_text
+from treekit.corpora.documents import build_tree
 from treekit.corpora.lookup import Documents
 from treekit.core.types import Passage, QAPair, Question
 from treekit.papers.rdr2.method import RDR2
@@ -19,10 +19,16 @@ from treekit.papers.rdr2.training_data import (
 )
 from treekit.retrieval.bm25 import Hit
 
-TREE = (
-    "0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty "
-    "parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text."
-)
+ROWS = [
+    (1, "structure", "History"),
+    (2, "content", "A dam of 1883."),
+    (2, "content", "It was moved."),
+    (1, "structure", "Names"),
+    (2, "content", "Moles have many."),
+    (1, "structure", "Empty parent"),
+    (2, "structure", "Below"),
+    (3, "content", "Deep text."),
+]
 
 
 MOLE = build_tree(
@@ -38,7 +44,7 @@ MOLE = build_tree(
 
 
 def view(*behaviours, visible=(2, 3), id="q/d"):
-    return Sample(id, "When?", RST(from_text(TREE), visible), behaviours)
+    return Sample(id, "When?", RST(build_tree("Mole", ROWS), visible), behaviours)
 
 
 def test_scores_by_hand():

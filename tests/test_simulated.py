@@ -136,9 +136,6 @@ def test_the_profile_names_the_model():
     assert load_profile("offline").model == chat_for(load_profile("offline")).model == "simulated"
     with pytest.raises(UsageError, match="'ability'"):
         load_profile("offline", ability="small")
-    for wrong in (1.5, -1, "half"):
-        with pytest.raises(UsageError, match="from 0 to 1"):
-            Ability(reading=wrong)
 
 
 def test_two_abilities_never_share_a_stored_reply():

@@ -66,8 +66,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
         "rouge_score",
         "rapidfuzz",
         "mwparserfromhell",
-        "lxml",
-        "cmarkgfm",
         "koreanize_matplotlib",
         "tornado",
     ),
@@ -92,7 +90,6 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "explorer": ("anywidget",),
     "open": ("pyarrow", "duckdb"),
     "ray": ("ray",),
-    "openvino": ("openvino",),
     "dense": ("faiss",),
 }
 
@@ -462,7 +459,7 @@ class Profile:
     retriever: str = "bm25"
     # a passage store, which is searched for every data set, and "trees=PATH", whose headings are walked; empty: what goes with `data`
     corpus: str = ""
-    # of dense search, on disk: "exact", "ivfpq", "ivfsq", "hnsw", with parameters ("ivfpq, probes=64"), and "vectors=PATH"; empty: in memory
+    # of dense search, on disk: "exact" or "ivfsq", or "ivfsq, probes=64", and "vectors=PATH"; empty: in memory
     index: str = ""
     roles: str = (
         ""  # other profiles, whose models play a part: "router=NAME, navigator=NAME"; empty: this one's model does

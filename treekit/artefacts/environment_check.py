@@ -76,17 +76,33 @@ def _parser(profile):
 
 
 def _questions(profile):
-    from treekit.corpora.checking import check_place
     from treekit.corpora.load import Files, expected_files
     from treekit.experiments.resources import datasets, source_of
 
     if not (found := datasets(profile.data)):
         raise UsageError(f"no questions in {profile.data!r}: {expected_files('hotpotqa')}")
-    if not isinstance(source_of(profile.data), Files) or profile.data == "real":
+    source = source_of(profile.data)
+    if not isinstance(source, Files):
         return f"{profile.data}: {', '.join(found)}"
-    report = check_place(profile.data)
-    said = "; ".join(report.text().splitlines())
-    if not report.found:
+    return "; ".join(_counted(source, name) for name in found)
+
+
+def _counted(source, name):
+    "Numbers of questions, passages, and supporting passages among them. Raises a `UsageError` if there are none of those named."
+    from treekit.corpora.formats import DataError
+
+    questions, passages = source.questions(name), []
+    try:
+        passages = source.passages(name)
+    except UsageError as e:
+        if isinstance(e, DataError):
+            raise
+    named = {s for q in questions for s in (*q.supporting, *q.absent())}
+    there = named & {s for p in passages for s in (p.id, p.title)}
+    said = (
+        f"{name}: {len(questions):,} questions, {len(passages):,} passages, {len(there):,} of {len(named):,} supporting"
+    )
+    if named and not there:
         raise UsageError(said)
     return said
 

@@ -268,7 +268,6 @@ _PLACES = (
     "HF_HOME",
     "PYSERINI_CACHE",
     "STANZA_RESOURCES_DIR",
-    "JAVA_HOME",
     "VIRTUAL_ENV",
 )
 FOLDER_NAMES = frozenset({*_PLACES, "PYTHON", "TMP"})  # names that replace local folders in records

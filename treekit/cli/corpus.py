@@ -36,8 +36,7 @@ def import_command(source, out):
     from treekit.corpora.passage_store import import_passages
 
     store = import_passages(source, out)
-    repeated = f" ({store.repeated:,} repeated ones left out)" if store.repeated else ""
-    click.echo(f"{len(store):,} passages{repeated}; corpus {store.fingerprint}")
+    click.echo(f"{len(store):,} passages; corpus {store.fingerprint}")
 
 # %% ../../nbs/25_cli/08_corpus.ipynb #2e72555a
 def _profile(fields):
@@ -70,7 +69,7 @@ def index_command(profile, sets):
     describe_retrieval(p)
     near = vector_search_for(p, PassageStore(p.part("corpus")), model)
     near.build()
-    files = [f for place in (near.folder / "vectors", near.place) if place.is_dir() for f in place.iterdir()]
+    files = [f for f in (*(near.folder / "vectors").iterdir(), near.place) if f.exists()]
     gigabytes = round(sum(f.stat().st_size for f in files) / 1e9, 3)
     click.echo(f"{len(near.passages):,} passages; {near.kind.text}; {gigabytes:g} GB on disk")
 

@@ -6,7 +6,6 @@
 __all__ = ['Chunk', 'chunks', 'best_window', 'Located', 'locate']
 
 # %% ../../nbs/06_corpora/14_chunks.ipynb #13b8ac23
-import heapq
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -39,40 +38,20 @@ def chunks(
     return [chunk(n, place[at : at + words]) for n, at in enumerate(range(0, len(place), words))]
 
 # %% ../../nbs/06_corpora/14_chunks.ipynb #42e7c958
-def _bound(a, da, b, db):
-    "Lower bound of the distance of a window strictly between `a` and `b`, and its position."
-    cross = min(max((da - db + 2 * (a + b)) // 4, a + 1), b - 1)
-    return min((max(da - 2 * (s - a), db - 2 * (b - s)), s) for s in (cross, min(cross + 1, b - 1)))
-
-
 def best_window(
     text: str,  # text to search
     wanted: str,  # text to find
-    most: int | None = None,  # maximum distance of interest; default: any
-) -> tuple[int, int]:  # start of the window and its distance; the best one evaluated, if none is within `most`
+    most: int,  # maximum distance
+) -> tuple[int, int] | None:  # start of the window and its distance; None: none is within `most`
     "The window with the smallest Levenshtein distance to `wanted`, of the same length, with stride one."
+    from rapidfuzz import process
     from rapidfuzz.distance import Levenshtein
 
-    if wanted and (at := text.find(wanted)) >= 0:
+    if (at := text.find(wanted)) >= 0:
         return at, 0
-    m, last = len(wanted), max(0, len(text) - len(wanted))
-
-    def distance(s):
-        return Levenshtein.distance(text[s : s + m], wanted)
-
-    first = list(range(0, last, max(1, m // 4))) + [last]
-    found = {s: distance(s) for s in first}
-    best = min((d, s) for s, d in found.items())
-    heap = [(*_bound(a, found[a], b, found[b]), a, b) for a, b in zip(first, first[1:]) if b - a > 1]
-    heapq.heapify(heap)
-    while heap and heap[0][0] < best[0] and (most is None or heap[0][0] <= most):
-        _, s, a, b = heapq.heappop(heap)
-        found[s] = distance(s)
-        best = min(best, (found[s], s))
-        for x, y in ((a, s), (s, b)):
-            if y - x > 1:
-                heapq.heappush(heap, (*_bound(x, found[x], y, found[y]), x, y))
-    return best[1], best[0]
+    windows = (text[s : s + len(wanted)] for s in range(max(0, len(text) - len(wanted)) + 1))
+    found = process.extractOne(wanted, windows, scorer=Levenshtein.distance, score_cutoff=most)
+    return found and (found[2], found[1])
 
 # %% ../../nbs/06_corpora/14_chunks.ipynb #ddce22d6
 @dataclass(frozen=True)
@@ -106,9 +85,9 @@ def locate(
         return None
     over = whole[: len(wanted) - 1] if len(whole) > len(wanted) else ""
     ring = f"{whole} {over}" if over else whole
-    at, d = best_window(ring, wanted, most := int(limit * len(wanted)))
-    if d > most:
+    if (found := best_window(ring, wanted, int(limit * len(wanted)))) is None:
         return None
+    at, d = found
     begin, end = at, min(at + len(wanted), len(ring))
     if d:
         begin, end = _aligned(ring, wanted, begin, end)

@@ -8,7 +8,7 @@ __all__ = ['SOLVED', 'read_lines', 'question_records', 'split_of', 'tell', 'expe
            'Files', 'Hub']
 
 # %% ../../nbs/06_corpora/03_load.ipynb #03ca7e24
-import hashlib, itertools, json, re, sys, tarfile, zlib
+import hashlib, itertools, json, re, sys, tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -240,7 +240,6 @@ _HUB = {
     "strategyqa": ("ChilleD/StrategyQA", None),
 }
 _ALCE = "ALCE-data.tar"  # one archive for three data sets
-_LARGEST = 4 << 30  # maximum bytes of a file in it
 SOLVED = 500  # number of training questions to read if only a few are needed; 2Wiki has 167,454
 _INSTEAD = (
     "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), "
@@ -258,12 +257,12 @@ def hub_questions(
     repo, detail = _HUB[choose("dataset on the hub", name, _HUB)]
     if place and not (at := Path(place, repo)).is_dir():
         raise UsageError(f"no folder {repo} in {Path(place).name!r}, the copy of the hub")
-    if detail and detail.endswith(".json"):
-        return _hub_archive(name, split, repo, detail, place)
     try:
         import datasets as hf
     except ImportError:
         raise UsageError(f"the hub needs the library 'datasets' (pip install datasets); or {_INSTEAD}") from None
+    if detail and detail.endswith(".json"):
+        return _hub_archive(name, split, repo, detail, place)
     where = str(at) if place else repo
     try:
         parts = hf.load_dataset(where, detail, streaming=True)
@@ -281,35 +280,21 @@ def hub_questions(
     ]
 
 # %% ../../nbs/06_corpora/03_load.ipynb #6aa0f657
-def _hub_archive(name, split, repo, member, place=""):
+def _hub_archive(name, split, repo, member, place):
     "All questions of a file in ALCE's archive."
+    from huggingface_hub import hf_hub_download
+
     if split != "dev":
         raise UsageError(f"{repo} has no split {split!r} of {name}: ALCE's sample is for evaluation only")
-    if place:
-        path = Path(place, repo, _ALCE)
-    else:
-        try:
-            from huggingface_hub import hf_hub_download
-        except ImportError:
-            raise UsageError(f"the hub needs the library 'datasets' (pip install datasets); or {_INSTEAD}") from None
-        try:
-            path = Path(hf_hub_download(repo, _ALCE, repo_type="dataset"))
-        except (OSError, ValueError) as e:
-            raise UsageError(
-                f"the hub is unreachable for {repo} ({type(e).__name__}): without a network, {_INSTEAD}"
-            ) from None
     try:
+        path = Path(place, repo, _ALCE) if place else hf_hub_download(repo, _ALCE, repo_type="dataset")
         with tarfile.open(path) as archive:
-            found = next((m for m in archive if m.isfile() and Path(m.name).name == member), None)
-            if found is None:
-                raise UsageError(f"{_ALCE} has no file {member}: download it again from {repo}")
-            if found.size > _LARGEST:
-                raise DataError(f"{_ALCE}: {member} has {found.size:,} bytes: download it again from {repo}")
-            records = json.loads(archive.extractfile(found).read().decode("utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"no file {_ALCE} in {repo}: copy it whole") from None
-    except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as e:
-        raise DataError(f"{_ALCE}: can't be read ({type(e).__name__}): download it again from {repo}") from None
+            found = next(m for m in archive if Path(m.name).name == member)
+            records = json.load(archive.extractfile(found))
+    except (tarfile.TarError, EOFError, OSError, ValueError, StopIteration) as e:
+        raise UsageError(
+            f"{_ALCE} of {repo} can't be read ({type(e).__name__}): without a network, {_INSTEAD}"
+        ) from None
     return [parse_question(r, f"{member}, record {n}", name) for n, r in enumerate(records, 1)]
 
 # %% ../../nbs/06_corpora/03_load.ipynb #a936ac20

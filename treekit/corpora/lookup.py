@@ -15,7 +15,7 @@ from ..config import UsageError, work_dir
 from ..core.fingerprints import code_fingerprint
 from ..core.types import Passage
 from .corpus_hash import Passages
-from .passage_store import import_passages
+from .passage_store import PassageStore, import_passages
 from .load import read_lines
 from .documents import DocumentTree, normalize_title, tree_of
 from .tree_store import TreeStore
@@ -87,13 +87,15 @@ class Documents:
             yield from (c.passage for c in chunks(tree, words))
 
     def corpus(self):  # `Passages`; for a tree store a `PassageStore`
-        "The chunks as a corpus: in memory, or in a file for trees in a file. The file is built once, and resumable."
+        "The chunks as a corpus: in memory, or in a file for trees in a file. The file is built once."
         if not isinstance(self.trees, TreeStore):
             return Passages(self.passages())
         file = (
             work_dir("passages")
             / f"chunks-{self.trees.fingerprint[:16]}-{code_fingerprint('treekit.corpora.chunks')[:8]}.passages"
         )
+        if file.exists():
+            return PassageStore(file)
         return import_passages(self.passages(), file, f"chunks of {self.fingerprint}")
 
 # %% ../../nbs/06_corpora/15_lookup.ipynb #6f2dc6eb

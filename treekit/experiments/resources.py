@@ -9,14 +9,14 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
-import contextlib, functools, re, threading
+import functools, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, choose, replay, work_dir
-from ..core.fingerprints import code_fingerprint, fingerprint
+from ..config import Profile, UsageError, choose, replay
+from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import REQUIREMENTS
 from ..store.cassette_archive import note_source
@@ -26,10 +26,8 @@ from ..corpora.corpus_hash import Passages
 from ..corpora.load import Files, Hub, sample_rows
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passage_store import PassageStore
-from ..corpora.question_cache import pack_question_list, unpack_question_list
 from ..corpora.bundled_questions import ARTICLES, BundledQuestions
 from ..corpora.wiki import CorpusWiki, Wikipedia
-from ..utils.atomic_write import write_whole
 from .parse_prefetch import Batch, Unusable
 from ..retrieval.factory import describe_retrieval, retriever_for
 
@@ -98,29 +96,8 @@ def _documents_of(lang, size, seed, articles):
 # %% ../../nbs/14_experiments/07_resources.ipynb #d37927ee
 @functools.lru_cache(64)
 def _questions_of(name, articles, seed, n, split):
-    "Questions of the synthetic corpus, cached on disk."
-    from treekit.synthetic.facts import Name
-
-    begins, ends = (
-        f"{name}-{split}-",
-        f"-of-{articles}-{seed}-{code_fingerprint('treekit.synthetic.generate')[:16]}.json",
-    )
-    folder = work_dir("world")
-    for file in _drafted(folder, begins, ends, n):
-        with contextlib.suppress(OSError, ValueError):
-            return unpack_question_list(file.read_bytes(), Name)[:n]
-    questions = tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
-    if len(questions) <= 2000 and (packed := pack_question_list(questions, Name)):
-        write_whole(folder / f"{begins}{n}{ends}", packed)
-    return questions
-
-
-def _drafted(folder, begins, ends, n):
-    "Cached files with at least n questions, the shortest first; a longer list begins with the shorter one."
-    if n is None:
-        return [folder / f"{begins}None{ends}"]
-    sizes = [file.name[len(begins) : -len(ends)] for file in folder.glob(f"{begins}*{ends}")]
-    return [folder / f"{begins}{size}{ends}" for size in sorted(map(int, filter(str.isdigit, sizes))) if size >= n]
+    "Questions of the synthetic corpus."
+    return tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source

@@ -23,7 +23,6 @@ _KEPT = (
     "LANG",
     "LC_ALL",
     "SYSTEMROOT",
-    "JAVA_HOME",
     "LD_LIBRARY_PATH",
     "OMP_NUM_THREADS",
     "PYTHONSAFEPATH",

@@ -12,13 +12,12 @@ from functools import lru_cache
 
 from ..config import UsageError
 from ..utils.array_cache import cached_arrays
-from ..utils.instruction_set import instruction_set, one_thread, processor_label
+from ..utils.instruction_set import instruction_set, one_thread
 from ..utils.model_files import MINILM, model_folder, model_label
 from ..utils.notices import notify_of_long_work
 from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Hit, Retriever, top_k, check_queries
 from ..utils.micro_batcher import MicroBatcher
-from .encoders import Encoder, parse_encoder_name
 from .vector_cache import cached_vectors, recorded_vectors, vectors_file
 
 # %% ../../nbs/09_retrieval/04_dense.ipynb #08e0e054
@@ -87,39 +86,32 @@ class Embedder:
 
     def __init__(
         self,
-        model: str = MINILM,  # a name on the hub, or a folder; the engine after an `@` (`treekit.retrieval.encoders`)
+        model: str = MINILM,  # a name on the hub, or a folder
         prefix: str | None = None,  # of questions; None: the model's default
         batch: int = 64,  # maximum number of texts
         normalise: bool = True,  # to length 1; False for models compared by the plain product (DPR, Contriever)
     ):
-        model, self.engine = parse_encoder_name(model)
         if prefix is None:
             prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
-        self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
+        self.model, self.prefix, self.batch, self.normalise = model, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
         self._kept = MicroBatcher(lambda texts: cached_vectors(self.identity, self.made_with, texts, self._embed))
 
     @property
     def identity(self) -> str:
         "Everything the vectors depend on, without the instruction set."
-        return (
-            model_label(self.model)
-            + ("" if self.normalise else " (not normalised)")
-            + (f" by {self.engine}" if self.engine else "")
-        )
+        return model_label(self.model) + ("" if self.normalise else " (not normalised)")
 
     @property
     def made_with(self) -> str:
         "Instruction set of vectors computed in this process."
-        return processor_label() if self.engine else instruction_set()
+        return instruction_set()
 
     def _load(self):
         if self._loaded is None:
             folder = model_folder(self.model)
             self._loaded = model = _load_model("SentenceTransformer", folder)
-            if self.engine:
-                self._loaded = Encoder(model, self.engine)
-            elif hasattr(model[0], "processing_kwargs"):
+            if hasattr(model[0], "processing_kwargs"):
                 model[0].processing_kwargs = dict(text=dict(pad_to_multiple_of=_PADDED))
         return self._loaded
 
@@ -147,8 +139,6 @@ class Embedder:
         notify_of_long_work("embedding", len(texts), f"with {self.identity}")
         with self._one_at_a_time:
             model = self._load()
-            if self.engine:
-                return model.vectors(texts, self.normalise)
             with one_thread():
                 return _embedded(model, texts, self.batch, self.normalise)
 

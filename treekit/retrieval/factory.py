@@ -15,8 +15,7 @@ from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Retriever
 from .entity_bridging import EntityBridging
 from .dense import Dense, Embedder, Hybrid, WeightedSum
-from .encoders import parse_encoder_name
-from .lucene import Lucene, prebuilt_id
+from .lucene import Lucene
 from .faiss_index import VectorSearch, parse_index_kind
 from .precomputed_vectors import PrecomputedVectors
 
@@ -46,7 +45,7 @@ def check_weights(profile: Profile):
     named, _, model = profile.retriever.partition(":")
     if named in DENSE and model and not profile.part("index", "vectors"):
         for weights in dense_models(model):
-            model_folder(parse_encoder_name(weights)[0])
+            model_folder(weights)
 
 
 def _dense(passages, model):
@@ -92,9 +91,7 @@ def describe_retrieval(
     profile: Profile,
 ) -> tuple[str, ...]:  # the retriever's name first
     "Description of a profile's retrieval. An invalid index or vectors raise a `UsageError` before the first call."
-    name, _, detail = profile.retriever.partition(":")
-    if name == "prebuilt":
-        return profile.retriever, *filter(None, [prebuilt_id(detail)])
+    name = profile.retriever.partition(":")[0]
     own = profile.search_scope == "own" or name not in ("dense", "hybrid", "weighted", "bridged")
     if own or not profile.index:
         return (profile.retriever,)

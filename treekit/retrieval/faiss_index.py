@@ -6,73 +6,44 @@
 __all__ = ['IndexKind', 'parse_index_kind', 'build_index', 'open_index', 'VectorSearch']
 
 # %% ../../nbs/09_retrieval/09_faiss_index.ipynb #29102fda
-import contextlib, json, math, os, re, threading
-from dataclasses import asdict, dataclass, replace
+import math, os, re, threading
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import UsageError, choose, work_dir
-from ..utils.atomic_write import file_lock, write_whole
+from ..utils.atomic_write import file_lock
 from ..corpora.corpus_hash import Passages
 from .bm25 import Hit, top_k, check_queries
-from .vectors import Vectors, build_vectors, check_manifest, read_manifest
+from .vectors import Vectors, build_vectors, read_manifest
 
 # %% ../../nbs/09_retrieval/09_faiss_index.ipynb #77146cf9
 @dataclass(frozen=True)
 class IndexKind:
-    "Kind and parameters of a vector index."
+    "How vectors are searched."
 
-    name: str = "exact"  # exact, ivfpq, ivfsq, hnsw
-    lists: int = 0  # inverted lists; 0: by the number of passages
-    dims: int = 0  # principal components to index; 0: all dimensions
-    code: int = 64  # bytes of an ivfpq code; a divisor of the dimensions
-    links: int = 32  # neighbours of a node of hnsw
-    probes: int = 320  # lists to read for a question
-    width: int = 1600  # breadth of hnsw's search
-    candidates: int = 200  # number of passages to rerank by their vectors
-
-    def sized(self, passages: int) -> "IndexKind":
-        "The same kind with the number of lists for a corpus size."
-        if self.lists or not self.name.startswith("ivf"):
-            return self
-        return replace(self, lists=1 << max(0, round(math.log2(2 * max(1, passages) ** 0.5))))
-
-    @property
-    def built(self) -> dict:
-        "Parameters that the index on disk depends on."
-        return {k: v for k, v in asdict(self).items() if k in ("name", *_BUILT[self.name])}
+    name: str = "exact"  # or ivfsq
+    probes: int = 320  # of ivfsq: lists to read for a question
 
     @property
     def text(self) -> str:
-        "Name and all relevant parameters, for fingerprints and tables."
-        return ",".join([self.name, *(f"{k}={getattr(self, k)}" for k in (*_BUILT[self.name], *_SEARCHED[self.name]))])
-
-
-_BUILT = dict(exact=(), ivfpq=("lists", "dims", "code"), ivfsq=("lists", "dims"), hnsw=("links", "dims"))
-_SEARCHED = dict(exact=(), ivfpq=("probes", "candidates"), ivfsq=("probes", "candidates"), hnsw=("width", "candidates"))
+        "Name and parameter, for fingerprints and tables."
+        return self.name if self.name == "exact" else f"{self.name},probes={self.probes}"
 
 # %% ../../nbs/09_retrieval/09_faiss_index.ipynb #60d1ac06
 def parse_index_kind(
-    said: str,  # "ivfpq", or "ivfpq, probes=64"
+    said: str,  # "ivfsq", or "ivfsq, probes=64"
 ) -> IndexKind:
     "Parse the index setting of a profile. An unknown name or parameter raises a `UsageError`."
-    name, *given = [part.strip() for part in said.split(",")]
-    choose("index", name, _BUILT)
-    values = (
-        dict(candidates=3000) if name == "ivfpq" else {}
-    )  # coarse codes: among a million, the best ten are within these candidates
-    for part in given:
-        key, _, value = (p.strip() for p in part.partition("="))
-        choose(f"parameter of {name}", key, (*_BUILT[name], *_SEARCHED[name]))
-        if not value.isdigit() or (int(value) < 1 and key != "lists"):
-            raise UsageError(f"index {name}: {key} should be a whole number from 1, not {value!r}")
-        values[key] = int(value)
-    return IndexKind(name, **values)
+    name, _, parameter = (part.strip() for part in said.partition(","))
+    kind = IndexKind(choose("index", name, ("exact", "ivfsq")))
+    if not parameter:
+        return kind
+    if name == "exact" or not (found := re.fullmatch(r"probes\s*=\s*([1-9]\d*)", parameter)):
+        raise UsageError(f"index {name}: write ivfsq, probes=64, not {said!r}")
+    return IndexKind(name, int(found[1]))
 
 # %% ../../nbs/09_retrieval/09_faiss_index.ipynb #ac18f67b
-_FORMAT = 1  # increase when the format changes
-_PART = 16  # shards of vectors in a part
-_SAMPLE = 1 << 30  # maximum bytes of the training sample
-_quiet = threading.Lock()
+_CANDIDATES = 200  # passages to rerank by their vectors
 
 
 def _faiss():
@@ -86,201 +57,42 @@ def _faiss():
     return faiss
 
 
-@contextlib.contextmanager
-def _quietly():
-    "Suppress FAISS's output, which bypasses Python and contains paths."
-    with _quiet, open(os.devnull, "w") as nowhere:
-        own = [os.dup(n) for n in (1, 2)]
-        try:
-            for n in (1, 2):
-                os.dup2(nowhere.fileno(), n)
-            yield
-        finally:
-            for n, was in zip((1, 2), own):
-                os.dup2(was, n), os.close(was)
-
-
-def _put(index, file):
-    "Write an index atomically."
-    faiss, part = _faiss(), file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        faiss.write_index(index, str(part))
-    except RuntimeError as e:
-        part.unlink(missing_ok=True)
-        raise OSError(28, f"can't be written ({' '.join(str(e).split())[-100:]})", str(file)) from None
-    os.replace(part, file)
-
-
-def _read(file, flags=0):
-    "Read an index from a file that may be damaged."
-    faiss = _faiss()
-    try:
-        with _quietly():
-            return faiss.read_index(str(file), flags)
-    except RuntimeError:
-        raise UsageError(
-            f"{file.name} in {file.parent.name!r} is damaged: delete that folder and build it again"
-        ) from None
-
-# %% ../../nbs/09_retrieval/09_faiss_index.ipynb #2fc8e40c
-def _empty(kind, dimension):
-    "An empty index for inner products."
-    faiss = _faiss()
-    if kind.name == "hnsw":
-        made = f"HNSW{kind.links}_SQ8"
-    else:
-        if kind.name == "ivfpq" and dimension % kind.code:
-            raise UsageError(
-                f"index ivfpq: {dimension} dims can't be cut into codes of {kind.code} bytes: set code to a divisor of dims"
-            )
-        centres = f"IVF{kind.lists}" + (
-            "_HNSW32" if kind.lists > 4096 else ""
-        )  # many centres are searched with a graph
-        made = f"{centres},{f'PQ{kind.code}np' if kind.name == 'ivfpq' else 'SQ8'}"
-    index = faiss.index_factory(dimension, made, faiss.METRIC_INNER_PRODUCT)
-    for part in (index, getattr(index, "pq", None)):  # a small corpus has fewer vectors than FAISS recommends
-        if hasattr(part, "cp"):
-            part.cp.min_points_per_centroid = 1
-    return index
-
-
-def _components(sample, dims):
-    "Projection onto the first principal components, without centring, so that inner products stay."
-    import numpy as np
-
-    faiss = _faiss()
-    found = faiss.PCAMatrix(sample.shape[1], dims)
-    found.train(sample)
-    faiss.copy_array_to_vector(np.zeros(dims, np.float32), found.b)
-    return found
-
-
-def _trained(vectors, kind, folder):
-    "A trained index without vectors."
-    if not (file := folder / "trained.faiss").exists():
-        most = min(40 * max(kind.lists, 256), _SAMPLE // (4 * vectors.dimension))
-        sample, dims = vectors.sample(most), min(kind.dims or vectors.dimension, vectors.dimension)
-        index, components = _empty(kind, dims), _components(sample, dims) if kind.dims else None
-        index.train(components.apply(sample) if components else sample)
-        _put(_faiss().IndexPreTransform(components, index) if components else index, file)
-    return _read(file)
-
-# %% ../../nbs/09_retrieval/09_faiss_index.ipynb #4db22f00
-def _parts(vectors, kind, folder, bar):
-    "Files with all vectors added to an inverted index, part by part."
-    import numpy as np
-
-    size = _PART * vectors.about["shard"]
-    files = [folder / f"part-{n:03d}.faiss" for n in range(-(-len(vectors) // size))]
-    for number, file in enumerate(files):
-        if not file.exists():
-            index = _trained(vectors, kind, folder)
-            for first, block in vectors.blocks(number * _PART, (number + 1) * _PART):
-                index.add_with_ids(block, np.arange(first, first + len(block)))
-            _put(index, file)
-        bar.update(min(size, len(vectors) - number * size))
-    return files
-
-
-def _inverted(vectors, kind, folder, bar):
-    "An inverted index with its lists in a separate file."
-    from faiss.contrib.ondisk import merge_ondisk
-
-    files = _parts(vectors, kind, folder, bar)
-    (folder / "lists.bin").unlink(missing_ok=True)  # left by a killed process
-    index = _trained(vectors, kind, folder)
-    with _quietly():
-        merge_ondisk(index, [str(f) for f in files], str(folder / "lists.bin"))
-    _put(index, folder / "index.faiss")
-
-
-def _graph(vectors, kind, folder, bar):
-    "A graph index, extended part by part."
-    if (folder / "index.faiss").exists():
-        return bar.update(len(vectors))  # killed just before the manifest
-    index = _read(done) if (done := folder / "grown.faiss").exists() else _trained(vectors, kind, folder)
-    size = _PART * vectors.about["shard"]
-    bar.update(index.ntotal)
-    for number in range(index.ntotal // size, -(-len(vectors) // size)):
-        for _, block in vectors.blocks(number * _PART, (number + 1) * _PART):
-            index.add(block)
-            bar.update(len(block))
-        _put(index, done)
-    os.replace(done, folder / "index.faiss")
-
-# %% ../../nbs/09_retrieval/09_faiss_index.ipynb #e38e84aa
-def _sizes(folder):
-    return {f.name: f.stat().st_size for f in sorted(folder.iterdir()) if f.name in ("index.faiss", "lists.bin")}
-
-
-def _wanted(about, kind):
-    return dict(format=_FORMAT, **{k: about[k] for k in ("model", "corpus", "passages")}, kind=kind.built)
-
-
 def build_index(
     vectors: Vectors,
-    kind: IndexKind,  # any but exact
-    folder: Path,
-    progress: bool = True,
-) -> dict:  # its manifest
-    "Build an index over vectors, or resume. Raises a `UsageError` for a folder of another index."
-    from tqdm.auto import tqdm
-
-    faiss, folder = _faiss(), Path(folder)
-    kind = kind.sized(len(vectors))
-    wanted = _wanted(vectors.about, kind)
-    with file_lock(folder / "index.json"):
-        if not (folder / "index.json").exists():
-            if any(f.name[0] != "." for f in folder.iterdir()):
-                check_manifest(folder / "begun.json", wanted, "index")
-            else:
-                write_whole(folder / "begun.json", json.dumps(wanted, indent=1) + "\n")
-            with tqdm(
-                total=len(vectors), desc=f"index {kind.name}", unit=" passages", delay=2, disable=not progress
-            ) as bar:
-                (_graph if kind.name == "hnsw" else _inverted)(vectors, kind, folder, bar)
-            write_whole(
-                folder / "index.json",
-                json.dumps(wanted | dict(faiss=faiss.__version__, files=_sizes(folder)), indent=1) + "\n",
-            )
-        found = check_manifest(folder / "index.json", wanted, "index")
-        steps = [*folder.glob("part-*"), *folder.glob(".*.faiss.*"), folder / "trained.faiss", folder / "begun.json"]
-        for step in steps:
-            step.unlink(missing_ok=True)
-    return found
+    file: Path,
+):
+    "Build an index over vectors, unless the file is there."
+    faiss = _faiss()
+    with file_lock(file):
+        if file.exists():
+            return
+        lists = 1 << max(0, round(math.log2(2 * max(1, len(vectors)) ** 0.5)))
+        centres = f"IVF{lists}_HNSW32" if lists > 4096 else f"IVF{lists}"  # many centres are searched with a graph
+        index = faiss.index_factory(vectors.dimension, f"{centres},SQ8", faiss.METRIC_INNER_PRODUCT)
+        index.cp.min_points_per_centroid = 1  # a small corpus has fewer vectors than FAISS recommends
+        index.train(vectors.sample(40 * max(lists, 256)))
+        for _, block in vectors.blocks():
+            index.add(block)
+        part = file.with_suffix(".part")
+        faiss.write_index(index, str(part))
+        os.replace(part, file)
 
 # %% ../../nbs/09_retrieval/09_faiss_index.ipynb #82d1626e
 def open_index(
-    folder: Path,  # written by `build_index`
-    about: dict,  # manifest of the vectors
-    kind: IndexKind,
+    file: Path,  # written by `build_index`
+    passages: int,  # their number
 ):  # FAISS's index, memory-mapped
-    "Open a complete index of this corpus, model and kind. Otherwise a `UsageError` describes the problem."
-    faiss, folder = _faiss(), Path(folder)
-    found = check_manifest(folder / "index.json", _wanted(about, kind), "index")
-    if found["files"] != _sizes(folder):
-        raise UsageError(
-            f"the index in {folder.name!r} is broken (a file is missing or cut off): delete that folder and build it again"
-        )
-    flags = faiss.IO_FLAG_MMAP_IFC if kind.name == "hnsw" else faiss.IO_FLAG_ONDISK_SAME_DIR | faiss.IO_FLAG_READ_ONLY
-    index = _read(folder / "index.faiss", flags)
-    if index.ntotal != about["passages"]:
-        raise UsageError(
-            f"the index in {folder.name!r} has {index.ntotal:,} vectors: delete that folder and build it again"
-        )
-    if kind.name != "hnsw":
-        faiss.downcast_InvertedLists(faiss.extract_index_ivf(index).invlists).prefetch_nthread = 0
-    return index
-
-
-def _parameters(kind):
-    "Search parameters."
+    "Open an index of so many vectors. A missing or damaged one raises a `UsageError`."
     faiss = _faiss()
-    if kind.name == "hnsw":
-        how = faiss.SearchParametersHNSW(efSearch=max(kind.width, kind.candidates))
-    else:
-        how = faiss.SearchParametersIVF(nprobe=min(kind.probes, kind.lists))
-    return faiss.SearchParametersPreTransform(index_params=how) if kind.dims else how
+    try:
+        index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+    except RuntimeError:
+        index = None
+    if index is None or index.ntotal != passages:
+        raise UsageError(
+            f"the index {file.name} in {file.parent.name!r} is missing or damaged: delete it and build it again"
+        )
+    return index
 
 # %% ../../nbs/09_retrieval/09_faiss_index.ipynb #9a09254f
 def _scan(vectors, asked, k):
@@ -312,7 +124,7 @@ class VectorSearch:
         folder: Path | None = None,  # for vectors and indexes; default: under .treekit/dense, by model and corpus
     ):
         self.passages, self.encoder, self._questions_by = Passages.of(passages), encoder, questions_by
-        self.kind, corpus = kind.sized(len(self.passages)), self.passages.fingerprint
+        self.kind, corpus = kind, self.passages.fingerprint
         model = (
             encoder.identity
             if encoder.identity == questions_by.identity
@@ -325,13 +137,13 @@ class VectorSearch:
 
     @property
     def place(self) -> Path:
-        "Folder of the index."
-        return self.folder / "-".join([self.kind.name, *(f"{k}{v}" for k, v in self.kind.built.items() if k != "name")])
+        "File of the index."
+        return self.folder / "ivfsq.faiss"
 
     def opened(self) -> tuple:  # vectors, and FAISS's index; None for exact search
         "Open vectors and index. A `UsageError` says what is missing or incomplete."
         vectors = Vectors(self.folder / "vectors", model=self.encoder.identity, corpus=self.passages.fingerprint)
-        return vectors, None if self.kind.name == "exact" else open_index(self.place, vectors.about, self.kind)
+        return vectors, None if self.kind.name == "exact" else open_index(self.place, len(vectors))
 
     def build(self, progress: bool = True):
         "Compute missing vectors, build a missing index, and open them. Resumes if it was killed."
@@ -342,16 +154,15 @@ class VectorSearch:
                 _faiss()  # fail before hours of embedding
             vectors = build_vectors(self.passages, self.encoder, self.folder / "vectors", progress)
             if self.kind.name != "exact":
-                build_index(vectors, self.kind, self.place, progress)
+                build_index(vectors, self.place)
             self._vectors, self._index = self.opened()
 
     def _numbers(self, asked, k):
         "Candidate passages for each question vector."
         if self.kind.name == "exact":
             return _scan(self._vectors, asked, k)
-        return self._index.search(
-            asked, min(max(k, self.kind.candidates), len(self.passages)), params=_parameters(self.kind)
-        )[1]
+        how = _faiss().SearchParametersIVF(nprobe=min(self.kind.probes, self._index.nlist))
+        return self._index.search(asked, min(max(k, _CANDIDATES), len(self.passages)), params=how)[1]
 
     def search(
         self,

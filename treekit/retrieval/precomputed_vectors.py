@@ -72,33 +72,6 @@ def _first_row(file):
     return pq.read_metadata(file).row_group(0).column(0).statistics.min
 
 
-class _Rows:
-    "Vectors of a flat FAISS index, read on access."
-
-    def __init__(self, index):
-        self.index, self.shape = index, (index.ntotal, index.d)
-
-    def __getitem__(self, rows):
-        return self.index.reconstruct_n(rows.start, rows.stop - rows.start)
-
-
-def _flat(file):
-    "Ids and vectors of one of Pyserini's FAISS indexes."
-    import faiss
-
-    try:
-        index = faiss.read_index(str(file), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_MMAP_IFC)
-    except RuntimeError as e:
-        raise UsageError(
-            f"{file.name} is no index of FAISS's ({' '.join(str(e).split())[-80:]}): download it again"
-        ) from None
-    if not isinstance(faiss.downcast_index(index), faiss.IndexFlat):
-        raise UsageError(
-            f"the published index {file.parent.name!r} holds no vectors as they were made: take a flat one"
-        )
-    return (file.parent / "docid").read_text(encoding="utf-8").split(), _Rows(index)
-
-# %% ../../nbs/09_retrieval/06_precomputed_vectors.ipynb #118eb553
 def _in_order(file):
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
 
@@ -114,17 +87,14 @@ class PrecomputedVectors:
         self.place = place = Path(place)
         if not place.exists():
             raise UsageError(f"no file or folder {place.name!r} with published vectors")
-        if (place / "index").is_file() and (place / "docid").is_file():
-            self._files, self._read = [place / "index"], _flat
-        else:
-            files = sorted(place.iterdir(), key=_in_order) if place.is_dir() else [place]
-            arrays, tables = ([f for f in files if f.suffix == ending] for ending in (".npy", ".parquet"))
-            self._read = _plain if arrays else _parquet if tables else _pickled
-            pickles = [f for f in files if f.suffix in (".pkl", ".pickle", "") and f.is_file()]
-            self._files = arrays or sorted(tables, key=_first_row) or pickles
+        files = sorted(place.iterdir(), key=_in_order) if place.is_dir() else [place]
+        arrays, tables = ([f for f in files if f.suffix == ending] for ending in (".npy", ".parquet"))
+        self._read = _plain if arrays else _parquet if tables else _pickled
+        pickles = [f for f in files if f.suffix in (".pkl", ".pickle", "") and f.is_file()]
+        self._files = arrays or sorted(tables, key=_first_row) or pickles
         if not self._files:
             raise UsageError(
-                f"no published vectors in {place.name!r}: index and docid, NAME.npy with NAME.ids, or Parquet or pickled files"
+                f"no published vectors in {place.name!r}: NAME.npy with NAME.ids, or Parquet or pickled files"
             )
         self._starts = [0]  # first row of each file, as far as known
         self._part, self._number = None, -1  # the current file

@@ -12,8 +12,6 @@ import math
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
-from ...config import UsageError
-
 # %% ../../../nbs/11_models/2_simulated/01_ability.ipynb #3d67f062
 @dataclass(frozen=True)
 class Ability:
@@ -38,13 +36,7 @@ class Ability:
     words: float = 0.3  # verbosity: share of the explanation that is written out
     shared: float = 0.7  # share of errors that are systematic, the same in each sample; the rest is independent
 
-    def __post_init__(self):
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-                raise UsageError(f"ability {f.name!r} is a number from 0 to 1, not {value!r}")
 
-# %% ../../../nbs/11_models/2_simulated/01_ability.ipynb #a7ac2ea5
 PERFECT = Ability(
     memory=0,
     reading=1,

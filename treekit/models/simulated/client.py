@@ -49,17 +49,14 @@ class SimulatedClient:
         ability: Ability = Ability(),
         seed: int = 0,  # of the synthetic wiki
         articles: int = 400,  # size of the synthetic wiki
-        held_out: bool = True,  # whether it writes with held-out templates; it parses them in any case
         any_text: bool = False,  # whether any other text is read as a question of the wiki: to count and to mock calls
     ):
         self.ability = ability
-        self.seed, self.articles, self.held_out, self.any_text = seed, articles, held_out, any_text
+        self.seed, self.articles, self.any_text = seed, articles, any_text
         parameters = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
         self.endpoint = (
             f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {parameters} world={seed}/{articles}"
         )
-        if not held_out:
-            self.endpoint += " writes no held-out wording"
         self.defaults = dict(temperature=0.0, max_tokens=1024)
 
     async def complete(
@@ -119,7 +116,7 @@ class SimulatedClient:
         parser, template = self._grammar(" ".join(map(text, request.inputs.values()))), prompt.template + prompt.system
         for number in range(request.sample, request.sample + request.n):
             luck = SeededRandom(self.ability, prompt.name, number + 1 if request.temperature else 0)
-            yield TaskCall(parser, luck, request.inputs, template, self.held_out, self._substitute(parser))
+            yield TaskCall(parser, luck, request.inputs, template, self._substitute(parser))
 
     def call(self, request: Request) -> TaskCall:
         "The first sample of a request."

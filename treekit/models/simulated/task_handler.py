@@ -64,11 +64,10 @@ class TaskCall:
         luck: SeededRandom,
         inputs: dict,
         template: str = "",
-        held_out: bool = True,
         substitute: str = "",
     ):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.index.lang
-        self.index, self.words, self.ability = grammar.index, Verbalizer(grammar, luck, held_out), luck.ability
+        self.index, self.words, self.ability = grammar.index, Verbalizer(grammar, luck), luck.ability
         self.thinks, self.sure, self.substitute = _thinks(template), True, substitute
 
     def get(self, name, default=""):

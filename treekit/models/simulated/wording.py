@@ -30,16 +30,14 @@ from ...synthetic.questions import SHARED
 class Verbalizer:
     "Writes queries and facts in words: noun phrases, questions and statements."
 
-    def __init__(self, grammar: QueryGrammar, luck: SeededRandom, held_out: bool = True):
+    def __init__(self, grammar: QueryGrammar, luck: SeededRandom):
         self.grammar, self.index, self.w, self.luck = grammar, grammar.index, grammar.index.w, luck
-        self.held_out = held_out  # whether held-out templates may be used
 
     def fill(self, templates, **slots):
         "Fill one of several templates."
         x = slots.get("x", "")
         unwieldy = " of " in x or x.startswith("the ") or x.endswith("s")
-        known = [t for t in templates if self.held_out or not t.held_out]
-        fit = [t for t in known if not ("{x}'s" in t.text and unwieldy)] or known
+        fit = [t for t in templates if not ("{x}'s" in t.text and unwieldy)] or templates
         return self.w.fill(self.luck.varied(fit, *sorted(slots.items())), None, extra=slots)
 
     def _forms(self, query, form):
