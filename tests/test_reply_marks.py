@@ -74,19 +74,15 @@ def test_the_papers_own_tags_stay(text):
         ("[INST] Venn", "stop", "INST"),
         ("<scratchpad>Tarsk</scratchpad>Venn", "stop", "unknown block"),
         ("[PONDER]Tarsk[/PONDER]Venn", "stop", "unknown block"),
-        ("Venn", "novel", "finish_reason novel"),
-        ("Venn", 5, "finish_reason 5"),
         ('<details type="reasoning"><summary>Thought</summary>Tarsk</details>Venn', "stop", "unknown block"),
         ("Venn[|endofturn|]", "stop", "turn"),
         ("Venn<unused12>", "stop", "unused12"),
-        ("Venn", None, "finish_reason None"),
         *(
             (f"{mark}Tarsk{mark[0]}/{mark[1:]}Venn", "stop", "unknown block")
             for mark in ("<思考>", "<ｔｈｉｎｋ>", "(thinking)", "{ponder}", "【思考】", "«thought»")
         ),
         ("&lt;think&gt;Tarsk&lt;/think&gt;Venn", "stop", "unknown block"),
         ("```thinking\nTarsk\n```\nVenn", "stop", "unknown block"),
-        ("Ven", "content_filter", "content filter cut the reply"),
     ],
 )
 def test_what_is_unknown_is_noted(text, finish, note):

@@ -9,7 +9,6 @@ __all__ = ['SCORE_ELSEWHERE', 'PROFILE_SETTINGS', 'RETRIES', 'TIMEOUT', 'CHARGED
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
 import asyncio, itertools, json, math, random, re, time
-from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -233,7 +232,7 @@ def _read_choices(data, request, latency):
                     finish=finish,
                     thinking=thinking,
                     logprobs=logprobs,
-                    note="; ".join(_oddities(text, finish)),
+                    note="; ".join(reply_oddities(text)),
                     model=printable(m) if isinstance(m := data.get("model"), str) else m,
                 )
             )
@@ -244,21 +243,6 @@ def _read_choices(data, request, latency):
     return completions, [usage.get("prompt_tokens"), written, cached], hidden
 
 
-_FINISHES = (
-    "stop",
-    "length",
-    "content_filter",
-    "tool_calls",
-    "function_call",
-    "eos",
-    "eos_token",
-    "end_turn",
-    "stop_sequence",
-    "complete",
-    "completed",
-    "finished",
-    "finish",
-)
 _BROKEN_OFF = re.compile(
     r"error|fail|abort|cancel|timeout|time_?out|overload|exception|interrupt|unavailable|disconnect|incomplete"
     r"|insufficient",
@@ -283,16 +267,6 @@ def _finish(choice, data):
         "length"
         if re.fullmatch(r"(?i)max_(?:output_)?tokens|max_length|model_length", given)
         else printable(given)[:40]
-    )
-
-
-def _oddities(text, finish):
-    unknown = finish is None or finish.lower() not in _FINISHES
-    cut = finish == "content_filter" and bool(text)
-    return (
-        reply_oddities(text)
-        + [f"unknown finish_reason {finish}"] * bool(unknown)
-        + ["the server's content filter cut the reply"] * cut
     )
 
 
@@ -472,14 +446,6 @@ def scores_texts(
     "Whether an endpoint's server may be able to score a given text. True for unknown servers."
     return not _CHAT_ONLY.search(urlsplit(endpoint).netloc.rpartition("@")[2])
 
-# %% ../../nbs/05_llm/00_openai_client.ipynb #4f0d52c3
-def _body_text(response):
-    body, named = response.content, re.search(r"charset=[\"']?([\w.:-]+)", response.headers.get("content-type", ""))
-    for charset in ("utf-8-sig", named[1] if named else "utf-8"):
-        with suppress(LookupError, ValueError):
-            return body.decode(charset)
-    return body.decode("utf-8", "replace")
-
 # %% ../../nbs/05_llm/00_openai_client.ipynb #3ed175cb
 class ServerConnection:
     "HTTP connections to one server, with a connection pool for each event loop."
@@ -533,11 +499,11 @@ class ServerConnection:
 
     async def get(self, path: str) -> str:
         "Body of a GET request."
-        return _body_text(await self.client().get(path, cast_to=self.raw))
+        return (await self.client().get(path, cast_to=self.raw)).text
 
     async def post(self, path: str, body: dict) -> str:
         "Body of a POST request's response."
-        return _body_text(await self.client().post(path, cast_to=self.raw, body=body))
+        return (await self.client().post(path, cast_to=self.raw, body=body)).text
 
     async def close(self):
         "Close the connections of the running event loop."

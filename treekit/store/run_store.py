@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..config import UsageError, choose, command
 from ..core.prompts import Completion, Request, canonical_endpoint
-from .cassette_archive import plain_store, remove_stale_parts
+from .cassette_archive import plain_store
 from treekit.store.errors import (
     BUSY,
     StoreFailed,
@@ -45,7 +45,6 @@ from .schema import wrong_version
 from ..utils.atomic_write import private_file
 from ..utils.model_files import file_sha256
 from ..utils.notices import notify
-from ..utils.process_identity import own_identity
 from ..utils.sqlite_wal import enable_wal
 
 # %% ../../nbs/04_store/06_run_store.ipynb #f50dd10a
@@ -493,8 +492,7 @@ class Store:
         "Write a cassette: one file with all calls, predictions and the call log."
         self.flush()
         path = Path(path)
-        part = path.with_name(f".{path.name}.{self.run}.{own_identity().replace('/', '')}.part")
-        remove_stale_parts(path)
+        part = path.with_name(f".{path.name}.{self.run}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self.connection.lock:
