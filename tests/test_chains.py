@@ -41,10 +41,7 @@ CHAIN, PAIR = (
 )
 
 
-# fewer calls, no large weights
-OWN = dict(
-    several=False, decomposer="plain", rewriting="history", across=False, repeats=False, recall=False, reranker=""
-)
+OWN = dict(reranker="")  # no large weights
 
 
 def corpus(pages=PAGES, annotator=None):
@@ -63,11 +60,11 @@ class Scripted(FakeChat):
         documents = [d.stated for d in given.get("documents", [])]
         if name == "chainrag.several":
             return '{"is_multi_hop": true}'
-        if name in ("paths.navigate", "chainrag.decompose"):
+        if name == "chainrag.decompose":
             return self.path
-        if name in ("paths.unclear", "chainrag.refers"):
+        if name == "chainrag.refers":
             return "Yes"
-        if name in ("paths.reformulate", "chainrag.rewrite"):
+        if name == "chainrag.rewrite":
             return given["question"].replace("this author", parse_history(given["history"])[0][2])
         if name == "chainrag.suffices":
             return "Yes" if self.enough(documents) else "No"
@@ -149,17 +146,15 @@ def test_a_lost_sub_question_is_found_by_its_rewriting():
     assert sentences(good)[1] == ["Ida Roth: Her birthplace is Tarn."]
     lost, context = asked(ChainRAG(**narrow | dict(rewriting="none")), Scripted(enough=enough))
     assert sentences(lost)[1] == ["Ada Lund: The birthplace of this author is Orle."]
-    assert (lost.answer, context.llm.inputs("paths.unclear")) == ("Orle", [])
+    assert (lost.answer, context.llm.inputs("chainrag.refers")) == ("Orle", [])
 
 
 def test_calls_and_their_longest_chain():
     chain, _ = asked(ChainRAG(**OWN))
-    # apart, (enough, answer), (unclear, rewrite, enough, answer), integrate
-    assert (chain.usage.calls, chain.usage.critical_path) == (8, 8)
-    pair, context = asked(ChainRAG(**OWN), Scripted(PAIR))
-    assert (pair.usage.calls, pair.usage.critical_path) == (6, 4) and not context.llm.inputs(
-        "paths.unclear"
-    )  # both at once
+    # several, apart, (enough, answer), (refers, rewrite, enough, answer), integrate
+    assert (chain.usage.calls, chain.usage.critical_path) == (9, 9)
+    pair, context = asked(ChainRAG(**OWN, rewriting="none"), Scripted(PAIR))
+    assert (pair.usage.calls, pair.usage.critical_path) == (7, 5) and not context.llm.inputs("chainrag.refers")
     assert [n.data["needs"] for n in steps(pair)] == [[], []] and pair.trace.nodes[1].data["references"] == [[], []]
 
 
@@ -300,7 +295,7 @@ def test_a_runs_questions_share_one_graph():
         by.counted == once * 13
     )  # the second method makes its graph for each of twelve questions; the first is read from the store
     rows = {c["method"]: c for c in both.cost()}
-    assert rows["ChainRAG (w/ cache)"]["calls"] == rows["ChainRAG (w/o cache)"]["calls"] == 8
+    assert rows["ChainRAG (w/ cache)"]["calls"] == rows["ChainRAG (w/o cache)"]["calls"] == 9
     assert both.indexing["ChainRAG (w/ cache)", "musique"].calls == 0
 
 
