@@ -17,7 +17,7 @@ from ..experiments.results import Results, Row
 from ..experiments.run import run
 from ..experiments.tables import same_rows, same_rows_told, setting
 from .cells import as_run
-from .plots import dot_plot, ran_line, save_figure, without_glyph
+from .plots import dot_plot, ran_line, save_figure
 from .tables import contradictions, is_consistent, save_table, to_markdown
 from .titles import title_of
 from .verdicts import compare, published
@@ -97,12 +97,6 @@ class Artefact:
 
     def draw_case(self, draw: Callable, of: int, *more: str):
         "Write the drawing of one question of a number of them."
-        import matplotlib.pyplot as plt
-
-        plt.close(first := draw())
-        boxes = without_glyph("".join(t.get_text() for t in first.axes[0].texts))
-        assert not boxes or self.P.data != "synthetic" or not self.P.offline, f"no font has a glyph for {boxes}"
-        more = (f"no font has a glyph for {boxes}", *more) if boxes else more
         self.draw(draw, ran=ran_line(self.P.model, self.P.data, (), f"one question of {of}", *more))
 
     def __getitem__(self, part: str):
