@@ -162,4 +162,4 @@ def test_an_echoed_key_is_nowhere(tmp_path, monkeypatch):
     assert not found, [*found]
     assert MARK not in "".join(said) + str(started) and "Ada …" in "".join(said)
     kinds = {os.path.splitext(name)[1] for name, _ in contents(tmp_path)}
-    assert {".sqlite", ".parquet", ".tex", ".cassette", ".zip", ".ipynb", ".html", ".csv"} <= kinds, kinds
+    assert {".sqlite", ".parquet", ".tex", ".cassette", ".zip", ".ipynb", ".csv"} <= kinds, kinds
