@@ -193,8 +193,7 @@ def test_a_run_in_which_nothing_succeeds_gives_up_early():
     )  # something had worked before
 
 
-def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
-    "Each text once; the first portion's questions ask while the next is parsed, and methods that don't parse wait for none."
+def test_questions_are_parsed_in_one_batch_before_the_first_call(monkeypatch):
     import treekit.syntax.parser
 
     batches, chat = [], Scripted()
@@ -203,18 +202,11 @@ def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
         fingerprint = "p"
 
         def parse(self, texts):
-            batches.append((list(texts), len(chat.asked)))
-            time.sleep(0.3)
+            batches.append((len(texts), len(chat.asked)))
             return [t.split() for t in texts]
 
     monkeypatch.setattr(treekit.syntax.parser, "parser_for", lambda profile: Parser())
-    results = go({"parsing": Parsing()}, questions(20), chat=chat)
-    assert not results.failures and [len(texts) for texts, _ in batches] == [4, 8, 8]
-    assert len({t for texts, _ in batches for t in texts}) == 20
-    asked = [before for _, before in batches]  # calls that were made before each portion
-    assert asked[0] == 0 and asked[1] <= 4 <= asked[2] <= 12
-    del batches[:], chat.asked[:]
-    assert not go({"parsing": Parsing(), "read": Read()}, questions(20), chat=chat).failures and batches[1][1] == 20
+    assert not go({"parsing": Parsing(), "read": Read()}, questions(20), chat=chat).failures and batches == [(20, 0)]
 
 
 @dataclass(frozen=True)

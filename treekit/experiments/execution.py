@@ -19,7 +19,7 @@ from ..core.prompts import CallFailed
 from ..core.types import LONGEST_QUESTION
 from .cassettes import note_read
 from .concurrency import in_flight, under_way, with_counted_threads
-from .parse_prefetch import QuestionParses, Unusable
+from .parse_prefetch import Unusable
 from .planning import INDEX, models_of, open_store, plan_run
 from .progress import Progress
 from .prompts import templates_of
@@ -83,21 +83,17 @@ class _Run:
         if self.cancelled:
             return  # before the start
         parsing, queue, error = [job for job in self.jobs if _parsed_first(job)], iter(self.jobs), None
-        reading = (
-            QuestionParses(parsing[0].things["parser"].thing, [job.question.question for job in parsing])
-            if parsing
-            else None
-        )
 
         async def worker():
             for job in queue:
                 if self.stop:
                     return
-                if _parsed_first(job):
-                    await reading.of(job.question.question)
                 await _answer(self, job)
 
         try:
+            if parsing:
+                texts = [job.question.question for job in parsing]
+                await asyncio.to_thread(parsing[0].things["parser"].thing.prepare, texts)
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.window, len(self.jobs))):
                     group.create_task(worker())
@@ -105,8 +101,6 @@ class _Run:
         except BaseExceptionGroup as e:
             error = _first(e)
         finally:
-            if reading:
-                reading.task.cancel()
             await self.chats["llm"].close()
             for task in self.indices.values():
                 task.cancel()
