@@ -388,17 +388,12 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 75, len(fields(Paper)) <= 12) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 36_108), ("tests", 17_322)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 36_164), ("tests", 17_322)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
 
     assert (counts := sum(map(statements, folders.split()), Counter())).total() <= most, counts
-
-
-LONGER = """
-real/methods
-"""  # they compute what no other notebook does; the list may only become shorter
 
 
 def test_a_table_notebook_has_at_most_ten_lines_of_code():
@@ -408,10 +403,7 @@ def test_a_table_notebook_has_at_most_ten_lines_of_code():
     def lines(path):
         return [line for line in code_of(path).splitlines() if line.strip() and not line.strip().startswith("#")]
 
-    found = {
-        p.relative_to(REPRODUCE).with_suffix("").as_posix() for p in REPRODUCE.glob("*/*.ipynb") if len(lines(p)) > 10
-    }
-    assert found == {*LONGER.split()}
+    assert not [p.name for p in REPRODUCE.glob("*/*.ipynb") if len(lines(p)) > 10]
 
 
 def test_notebook_numbers_occur_once_in_their_folder():

@@ -115,10 +115,11 @@ def _found_verdicts(folder, found):
         for artefact, counts in sorted(claims_by_artefact(folder / paper / "claims.csv").items()):
             yield paper, artefact, "claims", {v: counts[v] for v in CLAIM_OUTCOMES}
     small = {}
-    for r in read_rows(folder / "real" / "methods.csv"):
-        if r["own_is"]:
-            small.setdefault(f"{r['paper']}, {r['dataset']}", Counter())[r["own_is"]] += 1
-    yield from (("real", "methods", about, counts) for about, counts in small.items())
+    for name in ("methods", "ablations"):
+        for r in read_rows(folder / "real" / f"{name}.csv"):
+            if r["own_is"]:
+                small.setdefault((name, f"{r['paper']}, {r['dataset']}"), Counter())[r["own_is"]] += 1
+    yield from (("real", *about, counts) for about, counts in small.items())
 
 
 def saved_verdicts(
@@ -171,7 +172,7 @@ def _small_model(folder, verdicts):
         (k, n) for k, n in verdicts.items() if k[:2] == ("real", "methods") and k[2] != "cells"
     ):
         some = [r for r in rows if f"{r['paper']}, {r['dataset']}" == about]
-        own, best = _own_row(some), max((r for r in some if r["own_adds"]), key=lambda r: float(r["value"]))
+        own, best = _own_row(some), max(_baselines(some), key=lambda r: float(r["value"]))
         adds, low, high = (f"{100 * float(best[k]):+.0f}" for k in ("own_adds", "adds_low", "adds_high"))
         costs = f"{float(own['tokens']) / float(best['tokens']):.1f}"
         told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
@@ -191,6 +192,11 @@ def _small_model(folder, verdicts):
         "*worse*: by a paired test, at p ≤ .05. Warnings: answers with a reply in another format, or a step not made. [All rows](real/methods.md), [where they fail](real/methods_warnings.md).\n\n"
         + md_table(heads, lines)
     )
+
+
+def _baselines(rows):
+    "Rows of baselines: not the paper's own method, with or without its trained part, and not the model without fine-tuning."
+    return [r for r in rows if r["own_adds"] and not r["method"].endswith(", prompted")]
 
 
 def _pictured(folder, paper, name, text):
@@ -362,8 +368,8 @@ def _small_model_table(paper, folder, artefacts):
     )
 
 
-def _small_rows(paper, folder):
-    rows = read_rows(folder / "real" / "methods.csv")
+def _small_rows(paper, folder, name="methods"):
+    rows = read_rows(folder / "real" / f"{name}.csv")
     return [r for r in rows if r["paper"] == paper_names().get(paper)] if paper != "real" else []
 
 
@@ -407,10 +413,10 @@ def _variants(rows):
     return [(own[0], r) for r in changed] if own else []
 
 
-def _ablation_lines(table, others):
+def _ablation_lines(table, others, small):
     """Row, column, printed and measured effect of each ablation in a table, in the first column that has it; averages are first.
 
-    The full method's printed cell may be in another table."""
+    The full method's printed cell may be in another table. `small`: what the small language model measured, if this run didn't."""
     cells = _compared(table)
     own = {r["method"] for r in cells if role_of(r["method"]) == "own"}
     columns, lines = {}, {}
@@ -423,7 +429,7 @@ def _ablation_lines(table, others):
                 columns[column].append(r)
     for (_, dataset, metric), rows in sorted(columns.items(), key=lambda item: item[0][1] != "AVG"):
         for whole, r in _variants(rows):
-            measured = "not run"
+            measured = small.get(r["method"], "not run")
             if all(x["reproduced"] and not x["model"].startswith("simulated") for x in (whole, r)):
                 measured = f"{float(whole['reproduced']) - float(r['reproduced']):+.3g}"
             printed = f"{float(whole['published']) - float(r['published']):+.3g}"
@@ -431,16 +437,28 @@ def _ablation_lines(table, others):
     return [*lines.values()]
 
 
-def _ablations(paper, artefacts):
+def _ablations(paper, folder, artefacts):
     "Printed effect of each ablation, and what a language model measured."
+    rows = [r for r in _small_rows(paper, folder, "ablations") if r["own_adds"]]
+    small = {
+        r[
+            "method"
+        ]: f"{100 * float(r['own_adds']):+.1f} {_interval(*(100 * float(r[k]) for k in ('adds_low', 'adds_high')))}"
+        for r in rows
+    }
     with figure_of(paper):
         tables = [t for t in _tables(artefacts) if re.fullmatch(r"table\d+", t.stem)]
-        made = {t.stem: _ablation_lines(t, tables) for t in tables}
+        made = {t.stem: _ablation_lines(t, tables, small) for t in tables}
     stem, lines = next(((s, found) for s, found in made.items() if len(found) > 1), ("", []))
     if not lines:
         return ""
+    who = (
+        f"by SmolLM2, {md(rows[0]['metric'])} in points on {rows[0]['n']} questions of {md(rows[0]['dataset'])} ([more](../real/ablations.md))"
+        if rows
+        else "by a language model"
+    )
     return (
-        "The full method minus the changed one, in the table's unit; *measured*: by a language model. "
+        f"The full method minus the changed one, in the table's unit; *measured*: {who}. "
         f"[{md(title_of(paper, stem))}]({stem}.md).\n\n"
         + md_table(("ablation", "column", "printed", "measured"), lines[:_LONG])
     )
@@ -572,7 +590,7 @@ def _paper_page(paper, folder, artefacts, verdicts):
         "Printed and measured": "\n\n".join(
             filter(None, (_judged_table(paper, artefacts), _small_model_table(paper, folder, artefacts)))
         ),
-        "Ablations": _ablations(paper, artefacts),
+        "Ablations": _ablations(paper, folder, artefacts),
         "Cost": _costs(paper, folder),
         "Where it fails": _failures(paper, folder),
         "Deviations": _choices(paper, folder),
