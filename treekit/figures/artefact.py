@@ -160,7 +160,10 @@ def errata_of(
 ) -> Artefact:  # part: checked, what is no inconsistency
     "Claims of a paper, and what follows for them from its other printed numbers."
     t, known = Artefact(f"{paper}/inconsistencies", given), get_paper(paper)
-    t.label, note = known.label, f"Recomputed from the printed cells in data/papers/{paper} alone."
+    t.label, note = (
+        known.label,
+        f"What follows from the printed cells in data/papers/{paper} alone; means are recomputed by tests/test_errata.py.",
+    )
     titles = {"": "errata", "checked": "errata: what was recomputed, and is no inconsistency"}
     for part, title in titles.items():
         if rows := [r for r in known.rows("errata.csv") if is_consistent(r["finding"]) == bool(part)]:

@@ -199,11 +199,11 @@ def _baselines(rows):
     return [r for r in rows if r["own_adds"] and not r["method"].endswith(", prompted")]
 
 
-def _pictured(folder, paper, name, text):
+def _pictured(folder, paper, name, text, shows=""):
     "A paragraph with its picture; empty without the table or the picture."
     if not (folder / paper / f"{name}.png").exists():
         return ""
-    return f'{text}\n\n<img src="{paper}/{name}.png" width="640" alt="{ht(title_of(paper, name))}">'
+    return f'{text}\n\n<img src="{paper}/{name}.png" width="640" alt="{ht(shows or title_of(paper, name))}">'
 
 
 def _errata(folder):
@@ -231,7 +231,13 @@ def _findings(folder, found, verdicts):
     made = (
         _claims_table(folder, found, verdicts),
         _pictured(folder, "real", "methods", _small_model(folder, verdicts)),
-        _pictured(folder, "real", "methods_cost", cost),
+        _pictured(
+            folder,
+            "real",
+            "methods_cost",
+            cost,
+            "Tokens and quality of each paper's method and of its best baseline, with SmolLM2",
+        ),
         _pictured(folder, "real", "retrieval", retrieval),
         _errata(folder),
     )
