@@ -81,7 +81,7 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
         sorted(os.listdir(tmp_path)) == ["all.cassette", "one.cassette"] and os.listdir(home / ".treekit/packing") == []
     )
     with open_archive(tape) as held:
-        assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
+        assert set(held) == {"about.json", "noted.txt", STORE_FILE}  # its questions come with its notebook
     first = (home / "figures/local/treerare/table1.csv").read_bytes()
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
 

@@ -2,6 +2,7 @@
 
 import json, re
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,19 +11,25 @@ import pytest
 from fakes import FakeChat
 from treekit.baselines import revising
 from treekit.baselines.prompting import RetrieveAndRead
-from treekit.config import kit_path, load_profile
+from treekit.config import UsageError, kit_path, load_profile
 from treekit.core.method import Prediction, Usage
 from treekit.core.prompts import Completion
 from treekit.core.types import Passage, Question
-from treekit.experiments import provenance
+from treekit.corpora.load import Files, Hub, is_known
+from treekit.experiments import provenance, resources
 from treekit.experiments.cassettes import as_record
 from treekit.experiments.paper_settings import facts_as_said, said_of
 from treekit.experiments.provenance import (
     choices,
+    contract_of,
     differences,
+    implementation_of,
     question_key,
+    questions_fact,
+    sample_key,
     unit_of,
 )
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.figures.equivalence import noise
 from treekit.figures.tables import to_markdown
@@ -87,6 +94,14 @@ class Other(RetrieveAndRead):
         return await Gold()(question, context)
 
 
+@dataclass(frozen=True)
+class Lab(RetrieveAndRead):
+    "A laboratory's own implementation."
+
+    async def __call__(self, question, context):
+        return await super().__call__(question, context)
+
+
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
@@ -96,6 +111,7 @@ def place(tmp_path, monkeypatch):
     for name in SETS:
         rows = "".join(json.dumps(as_record(q)) + "\n" for q in questions(name))
         (tmp_path / f"{name}.dev.jsonl").write_text(rows)
+    monkeypatch.setattr(resources, "is_known", lambda *_: True)  # the publisher's files
     return tmp_path
 
 
@@ -130,6 +146,21 @@ def edited(dataset):
     return [replace(first, question=first.question.replace("lamp", "lantern")), *rest]
 
 
+def easy(dataset):
+    "Those that the model is right in, as often as it takes to score what is printed."
+    return [q for i, q in enumerate(questions(dataset)) if i % 2 == 0]
+
+
+def gold_edited(dataset):
+    first, *rest = questions(dataset)
+    return [replace(first, answers=("Nobody",)), *rest]
+
+
+def passage_added(dataset):
+    first, *rest = questions(dataset)
+    return [replace(first, paragraphs=(*first.paragraphs, Passage("q", "Zarn", "Ilbe Mor0t keeps it."))), *rest]
+
+
 def repeated(dataset):
     return [replace(q, id=SETS[dataset].format(i)) for i, q in enumerate(questions(dataset, 10) * 20)]
 
@@ -144,6 +175,12 @@ CHEATS = {  # what is done -> how, and what the reason says
     "cached replies of another model": (of_another_model, "gpt-4o"),
     "a renamed model": (lambda p, m: cells(p, chat=model(0.4, "qwen2.5-0.5b")), "qwen2.5-0.5b"),
     "an edited question": (lambda p, m: cells(p, asked=edited), "1 of 200 have texts"),
+    "the easy half of the questions": (
+        lambda p, m: cells(p, asked=easy),
+        "100 of 200, and not those that the kit draws",
+    ),
+    "an edited gold answer": (lambda p, m: cells(p, asked=gold_edited), "1 of 200 aren't as their source has them"),
+    "a passage that says it": (lambda p, m: cells(p, asked=passage_added), "1 of 200 aren't as their source has them"),
     "ten questions, each twenty times": (lambda p, m: cells(p, asked=repeated), "190 of 200 repeat the text"),
 }
 
@@ -154,6 +191,20 @@ def test_no_cheat_is_confirmed(name, place, monkeypatch):
     found = cheat(place, monkeypatch)
     word, reason = list(found.values())[-1]
     assert word == "not comparable" and named in reason, found
+
+
+@pytest.mark.parametrize("dataset", SETS)
+def test_an_edit_is_noticed_where_the_kit_has_the_question(dataset):
+    first, *rest = load(dataset, "real", n=20)
+    told = Passage("p", "Zarn", f"The answer is {first.answers[0]}.")
+    for edit in (
+        dict(answers=("Nobody",)),
+        dict(answers=(*first.answers, "Nobody")),
+        dict(paragraphs=(*first.paragraphs, told)),
+    ):
+        found = questions_fact(dataset, [replace(first, **edit), *rest])
+        assert found == f"1 of 20 have answers or passages that {dataset} doesn't give"
+    assert questions_fact(dataset, [first, *rest]).startswith("published")
 
 
 def test_an_edited_kit_differs_from_the_release(place, monkeypatch):
@@ -167,6 +218,43 @@ def test_the_committed_hashes_are_those_of_the_code():
 
     committed = kit_path("data", "papers", "implementations.csv").read_text(encoding="utf-8")
     assert committed == implementations(), "after a change of a method: python tests/implementations.py"
+
+
+def test_an_easy_file_is_no_source(place):
+    "A file with the easy questions alone lacks the published rest, and a file that nobody knows confirms nothing."
+    rows = (place / "hotpotqa.dev.jsonl").read_text().splitlines(True)
+    (place / "hotpotqa.dev.jsonl").write_text("".join(rows[:100]))
+    [(word, reason)] = cells(place, asked=lambda d: questions(d, 100)).values()
+    assert word == "not comparable" and "a source without 100 of the published questions" in reason
+
+
+def test_a_file_that_the_kit_does_not_know_confirms_nothing_unless_it_is_declared(place, monkeypatch):
+    monkeypatch.setattr(resources, "is_known", is_known)
+    [(word, reason)] = cells(place).values()
+    assert word == "compatible" and "the file of hotpotqa is none that the kit knows" in reason
+    mine = lambda d: questions(d)[::-1]  # noqa: E731
+    said = contract(place, f'[data.hotpotqa]\nsample = "{sample_key(mine("hotpotqa"))}"\n')
+    [(word, reason)] = cells(place, asked=mine, contract=said).values()
+    assert word == "confirmed" and "declared by lab.toml" in reason and "github.com/lab/arise" in reason
+
+
+def test_a_known_file_is_known_by_its_bytes(tmp_path):
+    (tmp_path / "hotpotqa.dev.jsonl").write_bytes(b"{}")
+    assert not is_known(Files(tmp_path), "hotpotqa") and is_known(Hub(), "hotpotqa") and not is_known(Hub("x"), "asqa")
+    known = kit_path("data", "questions", "files.csv").read_text()
+    assert (
+        re.findall(r"[0-9a-f]{40}", known) and "9e26dfeeb6e641a33dae4961196235bdb965b21b" not in known
+    )  # Git's hash of {}
+
+
+def contract(place, text):
+    (place / "lab.toml").write_text(f'source = "github.com/lab/arise at 1a2b3c4"\n{text}')
+    return str(place / "lab.toml")
+
+
+def of_the_lab(place, hash_):
+    facts = '[methods."Vanilla".facts]\nscorer = "likelihood"\n'
+    return contract(place, f'[methods."Vanilla"]\nclass = "test_contract.Lab"\nhash = "{hash_}"\n{facts}')
 
 
 def test_the_kits_own_run_is_confirmed_with_paragraphs_as_the_unit(place):
@@ -193,11 +281,32 @@ def test_a_table_says_how_many_differences_chance_makes(judged, said):
     assert (f"By chance up to {said} cells are different" in to_markdown(table)) == bool(judged)
 
 
+def test_a_foreign_implementation_is_accepted_by_contract(place):
+    known = implementation_of(Lab).split()[-1]
+    [(word, reason)] = cells(place, Lab(top_k=2), contract=of_the_lab(place, known)).values()
+    assert word == "confirmed" and "declared by lab.toml" in reason and "github.com/lab/arise" in reason
+    [(word, reason)] = cells(place, Lab(top_k=2), contract=of_the_lab(place, "0" * 12)).values()
+    assert word == "not comparable" and known in reason  # what the contract has to say
+    for text in ("[weights]\n", '[methods."Vanilla"]\nclass = "x"\n', "source = 1", "["):
+        with pytest.raises(UsageError, match="contract lab.toml"):
+            cells(place, Lab(top_k=2), contract=contract(place, text))
+
+
 def navigated(navigator, **others):
     "Differences of a SEARCH-R run with a navigator, and what is shown of it."
     cell = "searchr", "table2", "musique", "SEARCH-R*"
     facts = facts_as_said(*cell, navigator=navigator, model="gpt-4o-mini", **others)
     return differences(facts, said_of(*cell), "F1"), choices(facts, said_of(*cell))
+
+
+def test_the_authors_weights_are_accepted_by_contract(place):
+    weights = 'model = "authors"\nname = "navigator authors/ppo"\npreset = "8B"\nquestions = 2000\npaths = "gpt-4o-mini"\nrate = 2e-5\n'
+    said = contract_of(load_profile("local", contract=contract(place, f"[roles.navigator]\n{weights}")))
+    served = SimpleNamespace(endpoint="http://server/v1", model="authors")
+    value = provenance._trained(served, said["roles"]["navigator"])
+    assert navigated(value)[0] == [] and navigated(provenance._trained(served, {}))[0]
+    facts = provenance._with_declared(facts_as_said("searchr", "table2", navigator=value), "SEARCH-R*", said)
+    assert "navigator authors/ppo" in facts.declared[0] and "declared by lab.toml" in facts.declared[0]
 
 
 CELLS = dict(
@@ -207,6 +316,25 @@ CELLS = dict(
     rdr2=("table1", "asqa", "RDR2 (Ours)"),
 )
 ROUTER, NAVIGATOR = "router x/tag-prompt-inst-lora-epoch-3.5", "navigator x/ppo"
+
+
+@pytest.mark.parametrize("cell, role, said, accepted", [
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", paths="gpt-4o-mini", labels="gpt-4o-mini", rate=2e-5), True),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", base="Llama-3.1-8B", paths="gpt-4o-mini-2024-07-18", rate=2e-5), True),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", paths="gpt-4o-mini", rate=2e-4), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", paths="gpt-4o-mini"), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", base="Qwen2.5-0.5B", paths="gpt-4o-mini", rate=2e-5), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, preset="8B", questions=1, paths="gpt-4o-mini", rate=2e-5), False),
+    ("searchr", "navigator", dict(name=NAVIGATOR, base="preset 8B", paths="gpt-4o-mini", rate=2e-5), False),
+    ("rdr2", "router", dict(name=ROUTER, preset="8B", labels="deepseek-chat", rate=1e-5), True),
+    ("rdr2", "router", dict(name=ROUTER, preset="8B", labels="deepseek-chat", rate=2e-5), False),
+    ("rdr2", "router", dict(name=ROUTER, base="preset 8B, labels by deepseek-v3", rate=1e-5), False),
+    ("rdr2", "router", dict(name=f"{ROUTER}, preset 8B, labels by deepseek-v3", preset="tiny", rate=1e-5), False),
+])  # fmt: skip
+def test_a_recipe_is_the_papers_in_each_part(cell, role, said, accepted):
+    cell = cell, *CELLS[cell]
+    facts = facts_as_said(*cell, model="gpt-4o-mini", **{role: provenance._recipe(said)})
+    assert bool(differences(facts, said_of(*cell))) != accepted, getattr(facts, role)
 
 
 @pytest.mark.parametrize("words", (100, 200, 350))
@@ -346,3 +474,19 @@ def test_the_power_table_follows_from_print():
     assert {(r["needed"] >= 2 * r["n"]) == r["out_of_reach"] for r in searchr if r["needed"]} == {True}
     assert min(r["needed"] for r in searchr if r["needed"]) == 610  # DeepSeek-V3's EM on MuSiQue
     assert power("searchr", "table1") == []  # sizes of data sets
+
+
+def test_a_replay_reads_what_its_run_found_about_its_questions(tmp_path):
+    "A cassette has the asked questions alone, so that how they were drawn can't be found out again."
+    from treekit.config import Replay
+    from treekit.experiments.cassettes import _sound_notes
+
+    said = ["25 of 7405, and not those that the kit draws", True]
+    assert Replay("a", str(tmp_path), packs=True).noted("hotpotqa 0f", lambda: said) == said
+    assert Replay("a", str(tmp_path)).noted("hotpotqa 0f", lambda: ["", True]) == said
+    assert Replay().noted("hotpotqa 0f", lambda: ["", True]) == ["", True]
+    text = (tmp_path / "noted.txt").read_bytes()
+    assert _sound_notes(text) == text
+    for forged in (b'{"a": ["<b>", true]}', b'{"a": "x"}', b"[1]", b"{", b"[" * 99_999):
+        with pytest.raises(UsageError, match="pack it again"):
+            _sound_notes(forged)

@@ -155,6 +155,16 @@ class Replay:
     def __bool__(self):
         return bool(self.cassette)
 
+    def noted(self, key: str, find):
+        "JSON value that a run finds out and a cassette keeps: packing notes it, and a replay reads it."
+        file = Path(self.folder, "noted.txt")
+        known = json.loads(file.read_text(encoding="utf-8")) if self.folder and file.exists() else {}
+        if self.packs or key not in known:
+            known[key] = find()
+        if self.packs:
+            file.write_text(json.dumps(known), encoding="utf-8")
+        return known[key]
+
     def database(self, name: str) -> Path | None:  # "parses", "vectors"; None: the cassette has none
         "File of the cassette's parses or vectors."
         path = Path(self.folder, f"{name}.sqlite")
@@ -483,6 +493,7 @@ class Profile:
 
     # of a run, and no settings: see `OF_A_RUN`
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)
+    contract: str = ""  # TOML file that declares a method or weights from elsewhere (`treekit.experiments.provenance`)
     switches: str = ""  # fields of the methods, for all that have them ("early_stop=true, depth=3")
 
     def part(
@@ -566,7 +577,7 @@ PARTS = dict(  # setting -> the names of its parts
     roles=("router", "navigator"),
     judges=("qa", "nli", "mauve"),
 )
-OF_A_RUN = ("batch", "switches")  # fields of a profile that a command or a call gives, and no section has
+OF_A_RUN = ("batch", "contract", "switches")  # fields of a profile that a command or a call gives, and no section has
 # of a section of `settings.ini`
 SETTINGS = tuple(f.name for f in fields(Profile) if f.name != "name" and f.name not in OF_A_RUN)
 _OPTIONAL = ("budget", "temperature")  # empty or "none": no limit, no temperature

@@ -122,6 +122,8 @@ def _write_cassette(file, whole, keys, seen, read, about):
         STORE_FILE: cut_store(whole, keys),
     } | noted_parses(read / "parses.sqlite")
     files |= pack_vectors(read / "vectors.sqlite")
+    if (noted := read / "noted.txt").exists():
+        files["noted.txt"] = noted.read_bytes()
     new = write_archive(
         whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()}
     )

@@ -102,7 +102,7 @@ def source(
     absent("data source", data, Path.exists, named)
 
 
-FIELDS = (*SETTINGS, "batch")  # fields of a profile that `--set` accepts
+FIELDS = (*SETTINGS, "batch", "contract")  # fields of a profile that `--set` accepts
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #4f93a697
 def assigned(

@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['SOLVED', 'read_lines', 'question_records', 'split_of', 'tell', 'expected_files', 'dataset_of', 'hub_questions',
            'passage_of', 'passage_rows', 'two_passages', 'distinct', 'read_corpus', 'corpus_files', 'sample_rows',
-           'Files', 'Hub']
+           'Files', 'is_known', 'Hub']
 
 # %% ../../nbs/06_corpora/03_load.ipynb #03ca7e24
 import hashlib, itertools, json, re, sys, tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from ..config import UsageError, choose
+from ..config import UsageError, choose, kit_path
 from ..core.types import Passage, Question
 from treekit.corpora.files import (
     data_files,
@@ -468,6 +468,15 @@ class Files:
         return _passages(name, Path(self.place), lambda: self.questions(name))
 
 # %% ../../nbs/06_corpora/03_load.ipynb #238c39bc
+def is_known(origin, name: str) -> bool:
+    "Whether a source is as its publisher has it: bundled, the hub, or a file whose Git hash is in data/questions/files.csv."
+    if not isinstance(origin, Files):
+        return not getattr(origin, "place", "")
+    data = _find(name, origin.place, "dev").read_bytes()
+    known = kit_path("data", "questions", "files.csv").read_text(encoding="utf-8")
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest() in known
+
+
 @dataclass(frozen=True)
 class Hub:
     "Source of the public data sets on the hub (needs a network and the library `datasets`), or in a local copy."

@@ -12,7 +12,7 @@ from ..config import UsageError
 
 # %% ../../nbs/14_experiments/06_cassette_settings.ipynb #6907061b
 PLACES = frozenset(  # settings that name a place or another profile, and parameters of a notebook that a command gives
-    "endpoint api_key_env prompts corpus roles out profile paper settings budget".split()
+    "endpoint api_key_env prompts corpus roles contract out profile paper settings budget".split()
 )
 ONLY_FOR_CALLS = frozenset({"endpoint", "api_key_env", "concurrency", "budget", "batch"})  # a replay needs none of them
 _PLACE = re.compile(r"://|\.\.|\\|(^|[\s=:,])([/~]|\.(?!\d))")

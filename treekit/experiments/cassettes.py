@@ -217,6 +217,8 @@ def unpack_cassette(
             write_whole(data / _unpacked_name(plain), read())
         if "parses.jsonl" in inside:
             _parses(folder, inside["parses.jsonl"]())
+        if "noted.txt" in inside:
+            write_whole(folder / "noted.txt", _sound_notes(inside["noted.txt"]()))
         if PACKED_FILE in inside:
             unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
     choose_questions(folder, said.get("questions", []))
@@ -247,6 +249,19 @@ def _folder_name(said):
     "Name of the questions' folder, which is part of the figures' path."
     name = said.get("data", "data")
     return name if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name) else "data"
+
+
+def _sound_notes(text):
+    "Notes of `Replay.noted`: pairs of a text and a flag."
+    try:
+        if all(
+            re.fullmatch(r"[\w ,.'’-]{0,200}", said) and known in (True, False)
+            for said, known in json.loads(text).values()
+        ):
+            return text
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise UsageError("the cassette's notes about its questions can't be read: pack it again")
 
 
 def _parses(folder, lines):

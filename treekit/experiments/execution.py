@@ -23,7 +23,7 @@ from .parse_prefetch import Unusable
 from .planning import INDEX, models_of, open_store, plan_run
 from .progress import Progress
 from .prompts import templates_of
-from .provenance import is_embedded, run_facts, sources_of
+from .provenance import contract_of, is_embedded, run_facts, sample_key, sources_of
 from .resources import Resources, chat_for
 from .results import Results, Row, common_reasons, note_replied, replies_by_model
 from .run_records import models_record, save_run
@@ -353,6 +353,7 @@ def execute(
     watch: Callable | None = None,
 ) -> Results:
     "Answer all questions with all methods; stored predictions are reused."
+    contract_of(profile)  # one that can't be read is said before the first call
     own, since = (open_store(profile), command().since) if store is None else (store, -1)
     models = models_of(profile, own, chat, router, navigator, replaced=store is None and own.replays)
     store = own
@@ -383,8 +384,9 @@ def execute(
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
     counts = replies_by_model(ordered)
     served = () if profile.offline else tuple(sorted(counts)) or store.served(models.model, models.endpoint)
+    samples = {d: sample_key(qs) for d, qs in questions.items()}
     facts = {
-        (name, d): run_facts(name, m, d, qs, library, models, served, [rows[name, d, q.id] for q in qs])
+        (name, d): run_facts(name, m, d, qs, library, models, served, samples[d], [rows[name, d, q.id] for q in qs])
         for name, m in methods.items()
         for d, qs in questions.items()
     }

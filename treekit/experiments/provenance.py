@@ -5,21 +5,22 @@
 # %% auto #0
 __all__ = ['PUBLISHED_IDS', 'LONGBENCH', 'NEUTRAL', 'JUDGED_BY', 'NOTED', 'WORDING', 'question_key', 'published_texts',
            'questions_fact', 'is_embedded', 'switches_of', 'switched', 'methods_of_kind', 'printed_method',
-           'reading_of', 'implementation_of', 'RunFacts', 'unit_of', 'sources_of', 'run_facts', 'Said', 'differences',
-           'choices']
+           'reading_of', 'implementation_of', 'RunFacts', 'unit_of', 'contract_of', 'sample_key', 'sources_of',
+           'run_facts', 'Said', 'differences', 'choices']
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #6ded0c8b
-import dataclasses, fnmatch, functools, hashlib, html, inspect, re, sys
-from dataclasses import dataclass
+import dataclasses, fnmatch, functools, hashlib, html, inspect, re, sys, tomllib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, kit_path
-from ..core.fingerprints import code_hash
+from ..config import Profile, UsageError, kit_path, replay
+from ..core.fingerprints import code_hash, fingerprint
 from ..core.method import Intervened, bare_method, configure, requirements_of, settings
 from ..utils.model_files import MINILM
 from ..core.types import Question
-from ..corpora.load import split_of
+from ..corpora.bundled_questions import REAL, BundledQuestions
+from ..corpora.load import sample_rows, split_of
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1dd09778
 PUBLISHED_IDS = {  # data set -> what the ids of its published questions look like
@@ -58,11 +59,50 @@ def published_texts(
     return frozenset(line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
 
 
+@functools.cache
+def _bundled(dataset):
+    "Bundled questions of a data set whose questions bring their passages, by the hash of their text."
+    known = dataset in REAL and kit_path("data", "real", f"{dataset}.dev.jsonl.xz").is_file()
+    return {question_key(q.question): q for q in (BundledQuestions().questions(dataset) if known else ())}
+
+
+def _gold(question):
+    "What a question's answers are scored by, in words."
+    pairs = [answer for pair in question.qa_pairs for answer in pair.answers]
+    groups = [answer for group in question.answer_groups for answer in group]
+    return set(map(_words, (*question.answers, *pairs, *groups, *question.long_answers, *question.claims)))
+
+
+def _is_edited(question, known):
+    "Whether a question has answers that a known one lacks, or not the same words in its passages, however these are cut."
+    own, there = (" ".join(_words(p.text) for p in q.paragraphs) for q in (question, known))
+    within = all(_words(p.text) in there for p in question.paragraphs)
+    return not (_gold(question) <= _gold(known) and within and len(own.split()) == len(there.split()))
+
+
+def _chosen(dataset, questions, whole):
+    "How a run's questions differ from all of their source, or from the kit's draw of so many; empty: they don't."
+    known, texts = {q.id: q for q in whole}, published_texts(dataset) or ()
+    if not whole:
+        return "from a source that isn't at hand"
+    if other := [q for q in questions if q.id not in known or _is_edited(q, known[q.id])]:
+        return f"{len(other)} of {len(questions)} aren't as their source has them"
+    bundled = all(q.source.startswith("real/") for q in questions) or re.fullmatch(
+        LONGBENCH.get(dataset, "(?!)"), whole[0].id
+    )
+    if lost := 0 if bundled else len(set(texts) - {question_key(q.question) for q in whole}):
+        return f"from a source without {lost} of the published questions of {dataset}"
+    if {q.id for q in questions} != {q.id for q in sample_rows(whole, len(questions), 0)}:
+        return f"{len(questions)} of {len(whole)}, and not those that the kit draws"
+    return ""
+
+
 def questions_fact(
     dataset: str,  # its name
     questions: list[Question],  # of the run
     generated: bool = False,  # the world wrote them
     file: str = "",  # name of the file that they stand in, if one was named
+    chosen: str = "",  # how they differ from all of their source and from the kit's draw; empty: they don't, or a contract declares the sample
 ) -> str:  # begins with "published" or "LongBench's" if they are
     "Whose questions these are, and whether their texts are known to the kit or the form of their ids alone."
     if generated:
@@ -87,6 +127,11 @@ def questions_fact(
     repeated = len(keyed) - len(dict(keyed))
     if repeated > len(questions) / 100:  # MuSiQue itself repeats 7 of 2,417
         return f"{repeated} of {len(questions)} repeat the text of another"
+    known = {} if longbench else _bundled(dataset)  # its passages are whole pages
+    if other := [q for key, q in keyed if key in known and _is_edited(q, known[key])]:
+        return f"{count(other)} have answers or passages that {dataset} doesn't give"
+    if chosen:
+        return f"questions of {dataset}, {chosen}"
     return f"{'LongBench’s' if longbench else 'published'} {dataset}"
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e903d607
@@ -230,7 +275,7 @@ def implementation_of(
 
 @functools.cache
 def _hash_of_code(source):
-    "Parsing takes milliseconds, and each cell asks for it."
+    "Parsing takes milliseconds, and the contract of each cell asks for it."
     return code_hash(source)[0]
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #5fd2ed81
@@ -242,6 +287,7 @@ class RunFacts:
     served: tuple[str, ...] = ()  # models that the server reports
     questions: str = ""  # origin: `questions_fact`
     source: str = ""  # where the questions were loaded from
+    sample: str = ""  # hash of the questions with their answers, in their order
     n: int = 0  # questions
     runs: int = 1  # repetitions with other samples
     search_scope: str = ""  # "own", "corpus", "documents"
@@ -272,11 +318,18 @@ class RunFacts:
     reading: tuple[str, ...] = ()  # `reading_of`
     method: str = ""  # `implementation_of` its class
     replies: str = ""  # "to each question", or to how many there was none; a failed question needs none
+    declared: tuple[str, ...] = ()  # facts that a contract declares, with its name and its source
+    unverified: tuple[
+        str, ...
+    ] = ()  # facts that nobody but the laboratory knows: with one of them a cell is at most compatible
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
 JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
 # facts that are recorded but not compared here
-NOTED = ("model", "served", "index", "source", "supporting", "max_tokens", "reasoning_effort")
+NOTED = (
+    *("model", "served", "sample", "index", "source", "supporting", "max_tokens", "reasoning_effort"),
+    *("declared", "unverified"),
+)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):
@@ -314,12 +367,27 @@ def _searched(dataset, library, questions):
     return found | dict(index=library.index(dataset).fingerprint)
 
 
-def _named(other):
-    "A model of a role, by its name."
-    return f"{other.model}, by name" if str(other.endpoint).startswith("http") else other.model
+def _trained(other, declared):
+    "A model of a role by its name, and by what a contract says of its training."
+    if declared.get("model") != other.model:
+        return f"{other.model}, by name" if str(other.endpoint).startswith("http") else other.model
+    return _recipe(declared)
 
 
-def _needed(method, models, profile, embedder, documents):
+def _recipe(said):
+    "Name of a trained model, and what a contract says of the training."
+    parts = [
+        said["name"],
+        f"preset {said.get('preset', 'unknown')}",
+        str(said.get("base", "")),
+        f"{said['questions']} questions" if said.get("questions") else "",
+        *(f"{what} by {said[what]}" for what in ("paths", "labels") if said.get(what)),
+        f"rate {said['rate']:g}" if isinstance(said.get("rate"), float) else "",
+    ]
+    return ", ".join(part.replace(",", ";") for part in parts if part)  # a comma ends a part
+
+
+def _needed(method, models, profile, embedder, documents, roles):
     "Facts about what a method needs."
     needs, name = (
         requirements_of(method),
@@ -327,7 +395,7 @@ def _needed(method, models, profile, embedder, documents):
     )
     for role in ("router", "navigator"):
         other = getattr(models, role)
-        name[role] = _named(other) if other else "the model that answers"
+        name[role] = _trained(other, roles.get(role, {})) if other else "the model that answers"
     if "documents" in needs:
         name["documents"] = documents()
     found = {need: name[need] for need in needs if need in name}
@@ -342,11 +410,60 @@ def _scorer(method):
     "Scorer of ARISE's risk; empty for a method whose value isn't the risk."
     return str(getattr(method, "scorer", "")) if getattr(method, "value", "risk") == "risk" else ""
 
+# %% ../../nbs/14_experiments/00_provenance.ipynb #0c550293
+_PARTS = dict(  # part -> what each entry needs, and may have
+    methods=({"class", "hash"}, {"facts"}),
+    roles=({"model", "name"}, {"preset", "base", "questions", "paths", "labels", "rate"}),
+    data=({"sample"}, {"index"}),
+)
+
+
+def contract_of(
+    profile: Profile,  # its `contract`
+) -> dict:  # source, methods, roles, and the file's name with its hash; empty: nothing is declared
+    "Contract of methods and weights from elsewhere. Raises `UsageError` for one that can't be read or has other parts."
+    if not profile.contract:
+        return {}
+    path = Path(profile.contract)
+    try:
+        text = path.read_text(encoding="utf-8")
+        said = tomllib.loads(text)
+        wrong = [*(said.keys() - {"source", *_PARTS})]
+        for kind, (needed, others) in _PARTS.items():
+            for name, one in said.get(kind, {}).items():
+                wrong += [f"{kind}.{name}.{k}" for k in one.keys() - needed - others]
+                wrong += [f"{kind}.{name} without {k}" for k in needed - one.keys()]
+                wrong += one.get("facts", {}).keys() - {f.name for f in dataclasses.fields(RunFacts)}
+    except (OSError, ValueError, AttributeError) as e:
+        raise UsageError(f"the contract {path.name} can't be read: {type(e).__name__}: {e}") from None
+    if wrong or not said.get("source"):
+        raise UsageError(
+            f"the contract {path.name} needs `source`, and parts as in the guide: {', '.join(sorted(wrong)) or 'no source'}"
+        )
+    return dict(said, name=f"{path.name} {hashlib.sha256(text.encode()).hexdigest()[:12]}")
+
+
+def _with_declared(facts, row, said):
+    "Facts of a run, completed by what a contract declares. What the kit sees itself is never replaced."
+    own, given = said.get("methods", {}).get(row, {}), {}
+    shown = [f"{r}={v}" for r, w in said.get("roles", {}).items() if (v := getattr(facts, r, "")).startswith(w["name"])]
+    if own and facts.method == f"{own.get('class')} {own.get('hash')}":
+        given = {k: v for k, v in own.get("facts", {}).items() if getattr(facts, k) in ("", None)}
+        shown += [f"method={facts.method}", *(f"{k}={v}" for k, v in given.items())]
+    by = f"declared by {said['name']}: {said['source']}" if shown else ""
+    return replace(facts, **given, declared=tuple(f"{part}, {by}" for part in shown))
+
 # %% ../../nbs/14_experiments/00_provenance.ipynb #32e9a4fd
 WORDING = {
     "": "paraphrase",
     "printed": "printed",
 }  # a profile's `prompts` -> whose words they have; a file's name: "of a file"
+
+
+def sample_key(questions: list[Question]) -> str:  # 16 hex digits
+    "Hash of the questions with their answers and passages, in any order."
+    rows = ([q.id, q.question, sorted(_gold(q)), [p.text for p in q.paragraphs]] for q in questions)
+    return fingerprint(sorted(rows))[:16]
 
 
 def sources_of(questions: list[Question]) -> str:  # "real/hotpotqa"; empty: made by a program
@@ -369,6 +486,7 @@ def run_facts(
     library: Any,  # a `treekit.experiments.resources.Resources`
     models: Any,  # a `treekit.experiments.run.Models`
     served: tuple[str, ...] = (),  # what the server says its model is
+    sample: str = "",  # of `sample_key`; default: found out now
     rows: list = (),  # of the cell, with the replies to each question
 ) -> RunFacts:
     "Metadata of a cell's run."
@@ -383,6 +501,15 @@ def run_facts(
         getattr(method, "temperature", None),
     )
     silent = sum(not (r.error or r.replied) for r in rows)
+    declared, sample = contract_of(profile), sample or sample_key(questions)
+    data = said if (said := declared.get("data", {}).get(dataset, {})).get("sample") == sample else {}
+
+    def of_source():
+        whole, known = library.whole(dataset, questions)
+        return _chosen(dataset, questions, whole), known
+
+    published = dataset in PUBLISHED_IDS and not generated
+    chosen, known = replay().noted(f"{dataset} {sample}", of_source) if published else ("", False)
     replies = (
         f"none of a named model to {silent:,} of {len(rows):,} questions"
         if silent
@@ -390,15 +517,16 @@ def run_facts(
         if rows
         else ""
     )
-    return RunFacts(
+    facts = RunFacts(
         model=models.model,
         served=served,
-        questions=questions_fact(dataset, questions, generated, file),
+        questions=questions_fact(dataset, questions, generated, file, "" if data else chosen),
         n=len(questions),
         source=sources_of(questions),
         supporting=str(library.coverage(dataset, questions)),
+        sample=sample,
         **_searched(dataset, library, questions),
-        **_needed(method, models, profile, library.others.get("embedder"), documents),
+        **_needed(method, models, profile, library.others.get("embedder"), documents, declared.get("roles", {})),
         reranker=str(getattr(method, "reranker", "") or ""),
         scorer=_scorer(method),
         **{judge: profile.part("judges", judge.partition("_")[0]) for judge in JUDGED_BY.values()},
@@ -412,6 +540,14 @@ def run_facts(
         method=implementation_of(type(bare_method(method))),
         replies="" if profile.offline else replies,
     )
+    searched = (
+        facts.search_scope != "corpus" or facts.retriever.startswith("prebuilt:") or data.get("index") == facts.index
+    )
+    unverified = () if data or known else (f"the file of {dataset} is none that the kit knows",)
+    unverified += () if searched else ("what was searched is known by its name alone",)
+    shown = [f"{k}={v}, declared by {declared['name']}: {declared['source']}" for k, v in data.items()]
+    facts = _with_declared(facts, name, declared)
+    return replace(facts, declared=(*facts.declared, *shown), unverified=unverified)
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #964e650d
 @dataclass(frozen=True)
@@ -476,6 +612,10 @@ def _readings(facts, said):
     return other + [f"{name} isn't {value}, published: {said['fields'].value}" for name, value in lacking]
 
 
+def _is_declared(facts, name, value):
+    return any(part.startswith(f"{name}={value}, declared by") for part in facts.declared)
+
+
 def differences(
     facts: RunFacts,
     said: dict[str, Said],  # fact -> the paper's value
@@ -488,7 +628,7 @@ def differences(
     for name, value in _concerned(facts, said, metric).items():
         if value in ("", None):
             out += [f"{name} isn't known, published: {said[name].value}"] if name in said else []
-        elif _own_words(name, value, said):
+        elif _own_words(name, value, said) or name == "method" and _is_declared(facts, name, value):
             continue
         elif name == "prompts" and value == "of a file":
             out.append("prompts reworded by a file")
@@ -503,8 +643,8 @@ def choices(
     facts: RunFacts,
     said: dict[str, Said],  # fact -> the paper's value
 ) -> list[str]:  # "unit=paragraphs, open in the paper"
-    "What a run chose where the paper leaves it open."
+    "What a run chose where the paper leaves it open, and what a contract declares."
     own = [f"{s.fact}={getattr(facts, s.fact)}" for s in said.values() if s.accepts == ("*",) and s.fact in vars(facts)]
     own += [field for field in facts.reading if field.partition("=")[0] in _free(said)]
     own += ["prompts=of a file"] * _own_words("prompts", facts.prompts, said)
-    return [f"{part}, open in the paper" for part in own]
+    return [f"{part}, open in the paper" for part in own] + list(facts.declared)

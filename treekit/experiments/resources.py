@@ -23,7 +23,7 @@ from ..store.cassette_archive import note_source
 from ..core.types import Passage, Question
 from ..corpora.documents import tree_of
 from ..corpora.corpus_hash import Passages
-from ..corpora.load import Files, Hub, sample_rows
+from ..corpora.load import Files, Hub, is_known, sample_rows
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passage_store import PassageStore
 from ..corpora.bundled_questions import ARTICLES, BundledQuestions
@@ -469,6 +469,21 @@ class Resources:
             return given() if callable(given) else given
 
         return self.once(("passages", dataset), lambda: Passages.of(found()))
+
+    def whole(self, dataset, questions) -> tuple[list[Question], bool]:
+        "All questions of the source of a run's, and whether it is known to be as published; none if it isn't at hand."
+        named = {q.source.partition("/")[0] for q in questions} & {"real", "hub"}
+        local = Path(self.profile.data).exists() or len(named) != 1
+        place = self.profile.data if local else named.pop()
+
+        def read():
+            try:
+                origin = source_of(place, dataset)
+                return origin.questions(dataset), is_known(origin, dataset)
+            except UsageError:
+                return [], False
+
+        return self.once(("whole", dataset), read)
 
     def paragraphs(self, question) -> Passages:
         "Passages of the question."

@@ -303,9 +303,13 @@ class Provenance:
         return list(dict.fromkeys(found))
 
     def choices(self, method, dataset):
-        "What a cell's run chose where the paper leaves it open."
+        "What a cell's run chose where the paper leaves it open, and what a contract declares."
         found = [c for m, d, facts in self.behind(method, dataset) for c in choices(facts, self.said(d, m))]
         return list(dict.fromkeys(found))
+
+    def unverified(self, method, dataset):
+        "Facts of a cell's run that nobody but the laboratory knows."
+        return list(dict.fromkeys(part for *_, facts in self.behind(method, dataset) for part in facts.unverified))
 
     def searched(self, method, dataset):
         "Corpora of a cell's run; an average has those of its parts."
@@ -472,11 +476,16 @@ def _cell(group, printed, ours, model, corpus, obstacles, runs):
     comparable = ran and judged and not obstacle and printed["value"] is not None
     found = runs.noise(printed, ours, low, high, scale) if comparable else Noise(0, 0)
     odd = _is_no_share(printed, comparable and _asked(runs.said("", printed["method"])))
-    gain = None if odd else runs.gains.get((group, *_names(printed)))
+    unsure = runs.unverified(printed["method"], printed["dataset"]) if comparable else []
+    gain = None if odd or unsure else runs.gains.get((group, *_names(printed)))
     word, reason = verdict(printed["value"], value, found, gain, obstacle)
-    reason = "can't be confirmed" if odd and word == "compatible" else reason
+    reason = "can't be confirmed" if (odd or unsure) and word == "compatible" else reason
     odd = ["the printed value is no share of so many questions, so how it was measured isn't known"] * odd
-    reason = "; ".join([reason, *odd, *runs.choices(printed["method"], printed["dataset"])]) if comparable else reason
+    reason = (
+        "; ".join([reason, *odd, *unsure, *runs.choices(printed["method"], printed["dataset"])])
+        if comparable
+        else reason
+    )
     return dict(
         group=group,
         method=printed["method"],
