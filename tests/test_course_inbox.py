@@ -152,3 +152,13 @@ def test_a_notebook_that_exhausts_memory_costs_its_student_alone(classroom, name
     assert len(grades["ada"]["errors"]) >= 1 or any(
         c["why"] == "ended" for e in grades["ada"]["exercises"] for c in e["criteria"]
     )
+
+
+@pytest.mark.long
+def test_an_inbox_is_parsed_within_limits(classroom, tmp_path):
+    "19 MB that would be a gigabyte of lists are one line, and the next student's notebook is taken."
+    (box := tmp_path / "in").mkdir()
+    (box / "ada.ipynb").write_bytes(b'{"cells": [' + b"[[]]," * 3_800_000 + b"0]}")
+    (box / "bob.ipynb").write_bytes(NOTEBOOK)
+    new, [refused] = collect_from(classroom, A, box)
+    assert new == ["bob"] and re.match("ada.ipynb: .*(the limits|more memory)", refused), refused

@@ -12,6 +12,7 @@ ROSTERS = {
     "UTF-8": NAMES.encode(),
     "a byte order mark": NAMES.encode("utf-8-sig"),
     "CP949": NAMES.encode("cp949"),
+    "tabs in UTF-16, as Excel's Unicode text": NAMES.replace(",", "\t").encode("utf-16"),
     "semicolons and quotes": b'"ID";"Name"\r\n"001";"Kim, Lee"\r\n002;\r\n',
     "CP1252": "id,name\n001,Müller\n002,José\n".encode("cp1252"),
     "empty lines and short rows": b"\nid,name\n\n001\n,\n002,Lee,more\n\n",
@@ -27,6 +28,7 @@ def test_rosters_are_read_as_spreadsheets_save_them(tmp_path, name):
 @pytest.mark.parametrize(
     "content, said",
     [
+        (b"\xff\xfe\x00", "no known encoding"),
         (b"name\nKim\n", "'name'"),
         (b"", "no student"),
         (b"id,name\n", "no student"),
@@ -44,7 +46,7 @@ def test_a_roster_that_cannot_be_read_is_one_line(tmp_path, content, said):
         CourseFolder(tmp_path, tmp_path).students()
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
 def test_settings_are_read_in_the_same_encodings(tmp_path, encoding):
     (tmp_path / "settings.toml").write_bytes('title = "검색"\n'.encode(encoding))
     assert deadline_settings(CourseFolder(tmp_path, tmp_path)).title == "검색"

@@ -1,6 +1,6 @@
 "What a server sends back: an echoed key, proxies of the environment, sizes, what counts as charged."
 
-import asyncio, gzip, json, ssl
+import asyncio, gzip, json, ssl, tracemalloc
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -115,8 +115,8 @@ def test_only_what_was_sent_is_charged(server):
     with pytest.raises(CallFailed):
         ask(server.url, "sk-bad\nkey", request=request)
     assert not charged
-    server.script(faults=[dict(kind="raw", headers=[], body="x")])
-    with pytest.raises(CallFailed, match="no JSON"):
+    server.script(faults=[dict(kind="raw", headers=[], body="x" * (6 << 20))])
+    with pytest.raises(CallFailed, match="which max_tokens doesn't allow"):
         ask(server.url, request=request)
     assert len(charged) == 1
 
@@ -173,6 +173,24 @@ def serve():
 
 
 REPLY = json.dumps(dict(choices=[dict(finish_reason="stop", message=dict(content="Ada"))])).encode()
+
+
+ONCE = gzip.compress(b" " * (300 << 20), 9)
+PACKED = {"gzip": ONCE, "gzip, gzip": gzip.compress(ONCE, 9), "br": b"x"}
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_a_small_body_cannot_unpack_to_a_large_one(serve, packed):
+    "Also if it is compressed twice: one piece of 64 kB would be 64 GB."
+    url, said = serve(200, PACKED[packed], Content_Encoding=packed), "more than 64 MB|compressed as"
+    tracemalloc.start()
+    with pytest.raises(CallFailed, match=said) as failed:
+        ask(url)
+    with http_client(url, 5) as client, pytest.raises(Exception, match=said):
+        client.get(url)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert failed.value.kind == "malformed" and peak < 256 << 20
 
 
 def test_a_compressed_reply_is_read(serve):

@@ -15,7 +15,7 @@ from .proxy import model_server
 from ..config import UsageError, missing_library
 from ..core.fingerprints import fingerprint
 from ..core.prompts import CallFailed, canonical_endpoint
-from ..core.http import certificates, http_client, is_loopback
+from ..core.http import certificates, http_client, is_loopback, limit_body
 
 # %% ../../nbs/17_adapters/05_http_service.ipynb #1f6f7c5e
 def _version(url):
@@ -77,6 +77,7 @@ def service_method(
                 timeout=timeout,
                 verify=certificates(),
                 trust_env=not is_loopback(url),
+                event_hooks=dict(response=[limit_body]),
             ) as client,
         ):
             given = dict(base_url=server.base_url, api_key=server.api_key, model=server.model)

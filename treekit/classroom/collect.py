@@ -6,13 +6,16 @@
 __all__ = ['LONGEST_ARCHIVE', 'inbox', 'take_in', 'student_named', 'collect_from']
 
 # %% ../../nbs/21_classroom/12_collect.ipynb #3ebd9858
-import hashlib, os, re, time
+import base64, hashlib, json, os, re, time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from .course import CourseFolder, restricted_folder
 from .formats import LONGEST_NOTEBOOK, marks, read_notebook
-from .submission import file_facts, hidden_part, notebook_name
+from .grading import WorkerConnection, WorkerDied
+from .sandbox import Limits, reading_sandbox
+from .submission import hidden_part, notebook_name
 from ..config import UsageError, nearest
 from ..utils.atomic_write import write_whole
 from ..utils.sanitize import printable
@@ -81,6 +84,34 @@ def take_in(
     return path
 
 # %% ../../nbs/21_classroom/12_collect.ipynb #5ab10011
+class _Reader:
+    "Child process in the sandbox that unpacks and parses the files of an inbox; restarted after a file that exhausts it."
+
+    def __init__(self):
+        self.connection, self.sandbox = None, reading_sandbox()
+
+    def facts(self, path, wanted):
+        "Content of a notebook, and result of `submission.file_facts`. Raises `UsageError`."
+        content = path.read_bytes()
+        message = dict(content=base64.b64encode(content).decode(), name=path.name, wanted=wanted)
+        try:
+            self.connection = self.connection or WorkerConnection(
+                self.sandbox, Limits(cpu=100_000), reading=True, longest=2 * LONGEST_NOTEBOOK
+            )
+            found = json.loads(self.connection.send(message, 60.0))
+        except WorkerDied as e:
+            self.close()
+            found = dict(error=f"{path.name}: it can't be read within the limits of the sandbox ({e})")
+        if "error" in found:
+            raise UsageError(found["error"])
+        return base64.b64decode(found["content"]) if "content" in found else content, found
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+
 def _wanted(course, assignment, student):
     "Marked cells of a student's release; empty: not released yet."
     try:
@@ -173,26 +204,27 @@ def collect_from(
             refused.append(f"{path.relative_to(folder)}: {why or unknown}")
         else:
             by_student.setdefault(student, []).append((who, path))
-    for student, files in by_student.items():
-        spelled = sorted({who for who, _ in files if who.casefold() == student.casefold()})
-        if len(spelled) > 1:
-            refused += [f"two names of one student: {' and '.join(spelled)[:130]}" for _ in files]
-            continue
-        wanted = _wanted(course, assignment, student)
-        for path in sorted((path for _, path in files), key=lambda path: path.stat().st_mtime):
-            try:
-                if _taken(course, assignment, student, path, received, wanted):
-                    new.append(student)
-            except UsageError as e:
-                refused.append(str(e))
-            except Exception as e:
-                refused.append(f"{path.relative_to(folder)}: it can't be read or stored ({type(e).__name__})")
+    with closing(_Reader()) as reader:
+        for student, files in by_student.items():
+            spelled = sorted({who for who, _ in files if who.casefold() == student.casefold()})
+            if len(spelled) > 1:
+                refused += [f"two names of one student: {' and '.join(spelled)[:130]}" for _ in files]
+                continue
+            wanted = _wanted(course, assignment, student)
+            for path in sorted((path for _, path in files), key=lambda path: path.stat().st_mtime):
+                try:
+                    if _taken(course, assignment, student, path, received, reader, wanted):
+                        new.append(student)
+                except UsageError as e:
+                    refused.append(str(e))
+                except Exception as e:
+                    refused.append(f"{path.relative_to(folder)}: it can't be read or stored ({type(e).__name__})")
     return new, list(map(printable, refused))
 
 
-def _taken(course, assignment, student, path, received, wanted):
+def _taken(course, assignment, student, path, received, reader, wanted):
     "Store a file of an inbox as an attempt. Raises `UsageError` with the reason if it isn't taken."
-    content, facts = file_facts(path.read_bytes(), path.name, wanted)
+    content, facts = reader.facts(path, wanted)
     if not facts["parsed"] and path.suffix.casefold() not in (".ipynb", ".zip"):
         raise UsageError(f"{path.name}: not a notebook")
     if why := _of_another(facts, assignment, wanted):

@@ -7,7 +7,7 @@ __all__ = ['AssignmentSettings', 'sources_folder', 'course_settings', 'student_i
            'table_rows', 'CourseFolder']
 
 # %% ../../nbs/21_classroom/01_course.ipynb #a7d07292
-import contextlib, csv, io, json, re, secrets, tomllib
+import codecs, contextlib, csv, io, json, re, secrets, tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,8 +76,9 @@ def restricted_folder(
 def read_text(
     path: Path,  # a teacher's file: roster.csv, settings.toml
 ) -> str:
-    "Read a text file as spreadsheets and editors save it: UTF-8, CP949 (Excel in Korea) or CP1252."
-    for encoding in ("utf-8-sig", "cp949", "cp1252"):
+    "Read a text file as spreadsheets and editors save it: UTF-8, UTF-16, CP949 (Excel in Korea) or CP1252."
+    marked = path.read_bytes().startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for encoding in ("utf-16",) if marked else ("utf-8-sig", "cp949", "cp1252"):
         with contextlib.suppress(UnicodeDecodeError):
             return path.read_text(encoding=encoding)
     raise UsageError(f"{path.name} is text in no known encoding: save it as UTF-8")

@@ -23,9 +23,6 @@ class WorkerDied(Exception):
     "The worker hangs or has ended."
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #929d52d2
-_LONGEST_REPLY = 4_000_000  # bytes
-
-
 class WorkerConnection:
     "Connection to a worker, with timeouts in the grader's process."
 
@@ -34,14 +31,16 @@ class WorkerConnection:
         sandbox: str,
         limits: Limits,
         hidden: tuple = (),
+        reading: bool = False,
+        longest: int = 4_000_000,  # bytes of a reply
     ):
         self.folder = (
             tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True)
             if sandbox.startswith("plain")
             else None
         )
-        self.process = start(sandbox, limits, self.folder and self.folder.name, hidden)
-        self.limits, self.rest = limits, bytearray()
+        self.process = start(sandbox, limits, self.folder and self.folder.name, hidden, reading)
+        self.limits, self.rest, self.longest = limits, bytearray(), longest
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
 
@@ -64,7 +63,7 @@ class WorkerConnection:
                 if not got:
                     raise WorkerDied("ended")
                 self.rest += got
-                if len(self.rest) > _LONGEST_REPLY:
+                if len(self.rest) > self.longest:
                     raise WorkerDied("too long")
         except (BrokenPipeError, ConnectionError):
             raise WorkerDied("ended") from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .course import CourseFolder
 from .feedback import sheet_rows
 from ..config import UsageError
-from ..utils.atomic_write import write_whole
+from ..utils.atomic_write import file_lock, write_whole
 from ..utils.sanitize import csv_text
 
 # %% ../../nbs/21_classroom/14_marking.ipynb #9a41ff4a
@@ -77,7 +77,8 @@ def write_sheet(
     assignment: str,
 ) -> int:  # open texts
     "Add an empty row to the sheet for each text without a grade."
-    texts, rows = check_marks(course, assignment), sheet_rows(course, assignment)
-    new = {key: (None, "") for t in texts if t.points is None and (key := (t.student, t.exercise)) not in rows}
-    _write(course, assignment, rows | new)
+    with file_lock(course.private("by_hand", f"{assignment}.csv")):
+        texts, rows = check_marks(course, assignment), sheet_rows(course, assignment)
+        new = {key: (None, "") for t in texts if t.points is None and (key := (t.student, t.exercise)) not in rows}
+        _write(course, assignment, rows | new)
     return sum(t.points is None for t in texts)

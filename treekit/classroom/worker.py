@@ -261,17 +261,21 @@ def _files(files):
 
 
 def _read(message):
-    "Facts about a submission, which is parsed here before any code of it is run; and its cells."
-    from treekit.classroom.submission import submission_facts
+    "Facts about a submission or a file of an inbox, which is parsed here, before any code of it is run; the cells to run."
+    from treekit.classroom.submission import file_facts, submission_facts
     from treekit.config import UsageError
 
     try:
-        cells, facts = submission_facts(base64.b64decode(message["content"]), message["handed"], message["imports"])
+        content = base64.b64decode(message["content"])
+        if "handed" not in message:
+            notebook, facts = file_facts(content, message["name"], message["wanted"])
+            return facts | (dict(content=base64.b64encode(notebook).decode()) if notebook is not content else {}), []
+        cells, facts = submission_facts(content, message["handed"], message["imports"])
         return facts, cells
     except UsageError as e:
         return dict(error=str(e)), []
     except MemoryError:
-        return dict(error="it needs more memory than a submission may have"), []
+        return dict(error=f"{message.get('name', 'the notebook')}: it needs more memory than a submission may have"), []
 
 
 def _listen(ask, answer):

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 from ..config import UsageError, replay, request_defaults
-from ..core.http import certificates, explained_proxy, hide_key, is_loopback, proxy_variable
+from ..core.http import certificates, explained_proxy, hide_key, is_loopback, limit_body, proxy_variable
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
@@ -89,6 +89,9 @@ def _connection_failed(error, host, endpoint):
             return CallFailed("unreachable", what, todo, again=False)
         if cause == "ConnectError":
             return CallFailed("unreachable", f"no connection to {host} through the proxy in {proxy}", todo)
+    if cause == "DecodingError":
+        todo = "check that the endpoint is an OpenAI-compatible API"
+        return CallFailed("malformed", f"the answer of {host} can't be read: {text}", todo, again=False)
     if cause in ("ConnectError", "UnsupportedProtocol"):
         todo = f"check the network, and that a server runs there: curl {endpoint}/models"
         return CallFailed("unreachable", f"no connection to {host}", todo)
@@ -232,7 +235,7 @@ def _read_choices(data, request, latency):
                     finish=finish,
                     thinking=thinking,
                     logprobs=logprobs,
-                    note="; ".join(reply_oddities(text)),
+                    note="; ".join(reply_oddities(text) + _unknown(finish)),
                     model=printable(m) if isinstance(m := data.get("model"), str) else m,
                 )
             )
@@ -241,6 +244,17 @@ def _read_choices(data, request, latency):
     cached = _object(usage, "prompt_tokens_details").get("cached_tokens") or 0
     written, hidden = _written(usage)
     return completions, [usage.get("prompt_tokens"), written, cached], hidden
+
+
+_FINISHES = (
+    "stop length content_filter tool_calls function_call eos eos_token end_turn stop_sequence complete completed finished"
+    " finish"
+).split()
+
+
+def _unknown(finish):
+    "Note on a finish reason that is missing or unknown."
+    return [] if (finish or "").lower() in _FINISHES else [f"unknown finish_reason {finish}"]
 
 
 _BROKEN_OFF = re.compile(
@@ -302,6 +316,9 @@ def _are_plausible(counts, request, replies, most):
 # %% ../../nbs/05_llm/00_openai_client.ipynb #b3df088e
 def _completions(text, request, latency, most=4096):
     "Completions of a body. Those without text are left out. If none has text, a `CallFailed` is raised."
+    if len(text) > (allowed := (4 << 20) + 1024 * request.n * most + 64 * len(request.text)):
+        what = f"the answer has more than {allowed >> 20} MB, which max_tokens doesn't allow"
+        raise CallFailed("malformed", what, "check that the endpoint is an OpenAI-compatible API", again=False)
     data = parse_body(text)
     try:
         completions, counts, hidden = _read_choices(data, request, latency)
@@ -474,11 +491,16 @@ class ServerConnection:
                 max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4
             )
             head, body = hide_key(key)
-            hooks = dict(response=[note_response, head, body])
+            hooks = dict(response=[note_response, head, limit_body, body])
             local = is_loopback(endpoint)
             tls = certificates() if endpoint.startswith("https") or not local else False
             http_client = openai.DefaultAsyncHttpxClient(
-                verify=tls, limits=limits, event_hooks=hooks, trust_env=not local, follow_redirects=False
+                verify=tls,
+                limits=limits,
+                event_hooks=hooks,
+                trust_env=not local,
+                follow_redirects=False,
+                headers={"Accept-Encoding": "gzip"},
             )
             wait = httpx2.Timeout(timeout, connect=min(timeout / 2, 30.0))
             client = openai.AsyncOpenAI(
