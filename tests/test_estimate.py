@@ -18,7 +18,7 @@ from treekit.core.method import Call, Prediction
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.artefacts.estimate import counted, estimate_all
+from treekit.artefacts.estimate import counted, estimate_all, estimate_lines
 from treekit.experiments.counting import CountedCalls, count_calls
 from treekit.llm.cached_client import CachedClient
 from treekit.experiments.run import run
@@ -151,6 +151,14 @@ def test_a_batch_is_half_the_price(tmp_path):
         profile = load_profile("openai", data="synthetic", retriever="bm25s", batch=batch)
         found.append(counted(sampled(profile, questions(20), tmp_path / batch)[1], profile).total())
     assert found[1]["dollars"] == pytest.approx(found[0]["dollars"] / 2, abs=2e-4) and found[0]["dollars"] > 0
+
+
+def test_hours_are_said_at_the_pace_of_the_stored_calls(tmp_path):
+    profile = load_profile("openai", data="synthetic", retriever="bm25s")
+    _, notes = sampled(profile, questions(20), tmp_path)
+    found = counted(notes, profile, pace=36.0)
+    assert found.total()["hours"] == 0.23 and "about 0.2 hours" in "\n".join(estimate_lines(found))
+    assert counted(notes, profile).total()["hours"] is None
 
 
 @pytest.mark.parametrize("endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True)])

@@ -193,6 +193,26 @@ def test_a_run_in_which_nothing_succeeds_gives_up_early():
     )  # something had worked before
 
 
+@pytest.mark.parametrize("kind, most", [("refused", 40), ("timeout", 60)])
+def test_identical_refusals_in_a_row_end_a_method(kind, most, capsys):
+    "The rest of its questions isn't asked, though its first was answered; a timeout may pass."
+
+    class Refusing(Scripted):
+        def reply(self, request, sample):
+            first = len(self.asked) == 1
+            return super().reply(request, sample) if first else CallFailed(kind, "no such model", "choose another")
+
+    chat = Refusing()
+    results = go(asked=questions(60), chat=chat, profile=dataclasses.replace(PROFILE, concurrency=1))
+    unasked = [r for r in results.failures if "not asked, after 20 identical refusals" in r.error]
+    assert len(results.failures) == 59 and 20 < len(chat.asked) <= most and len(unasked) == 60 - len(chat.asked)
+    assert (
+        ("identical refusals in a row: no such model" in capsys.readouterr().err)
+        == bool(unasked)
+        == (kind == "refused")
+    )
+
+
 def test_questions_are_parsed_in_one_batch_before_the_first_call(monkeypatch):
     import treekit.syntax.parser
 

@@ -35,8 +35,6 @@ class Notebooks:
         self.count += 1
         task = notebook(self.folder, self.count, textwrap.dedent(cell))
         _execute(task, self.folder, dict(os.environ), self.kernels, forked() if warm else None)
-        if task.code:
-            return task, ""
         outputs = nbformat.read(self.folder / f"{task.name}.ipynb", 4).cells[-1].outputs
         shown = [o["data"]["text/plain"] for o in outputs if o.output_type == "execute_result"]
         return task, shown[-1] if shown else ""
@@ -79,6 +77,9 @@ def test_a_notebook_that_dies_dies_alone(notebooks):
     task, _ = notebooks.run("import os; os.write(2, b'said by the process'); os._exit(3)")
     assert task.code == 1 and "Dead" in task.error
     assert "said by the process" in (notebooks.folder / f"{task.name}.log").read_text()
+    assert (
+        "import os; os.write" in (notebooks.folder / f"{task.name}.ipynb").read_text()
+    )  # the notebook as far as it came
     assert notebooks.run("1 + 1")[1] == "2"
 
 

@@ -33,13 +33,17 @@ class Questions(list):
         name: str,
         data: str | Path,
         seed: int = 0,
+        code: str = "",  # expression that makes them
     ):
         super().__init__(questions)
-        self.name, self.data, self.seed = name, str(data), seed
+        self.name, self.data, self.seed, self.code = name, str(data), seed, code
 
     def __getitem__(self, i):
         found = super().__getitem__(i)
-        return Questions(found, self.name, self.data, self.seed) if isinstance(i, slice) else found
+        if not isinstance(i, slice):
+            return found
+        part = ":".join("" if v is None else str(v) for v in (i.start, i.stop, i.step)[: 3 if i.step else 2])
+        return Questions(found, self.name, self.data, self.seed, self.code and f"{self.code}[{part}]")
 
     def __repr__(self):
         return f"{len(self)} questions of {self.name} ({Path(self.data).name})"
@@ -69,7 +73,10 @@ def load(
     """
     if not (n is None or isinstance(n, int)):
         raise UsageError(f"n is a number of questions, or None for all of them, not {n!r}")
-    return Questions(resources.load(name, data, split, n, seed), name, data, seed)
+    given = dict(n=n, data=str(data), split=split, seed=seed)
+    usual = dict(n=None, data="synthetic", split="dev", seed=0)
+    code = "".join(f", {k}={v!r}" for k, v in given.items() if v != usual[k])
+    return Questions(resources.load(name, data, split, n, seed), name, data, seed, f"load({name!r}{code})")
 
 
 def load_corpus(

@@ -34,6 +34,7 @@ from ..explorer.runs import RunData
 from ..explorer.widget import Framed
 from ..scoring.statistics import bootstrap, false_discovery
 from ..utils.atomic_write import write_whole
+from ..utils.sanitize import csv_text
 
 # %% ../../nbs/26_api/02_studies.ipynb #1a2eaaec
 @dataclass
@@ -93,12 +94,13 @@ class Study:
         self,
         method: str,  # its name in tables
         points: list[Point],  # the control first
+        code: str = "",  # five lines that make it again; empty: they can't be written
         name: str = "",  # of a study that was saved
     ):
-        self.method, self.points = method, points
+        self.method, self.points, self.code = method, points, code
         self.field, self.runs = ", ".join(points[0].values), [p.run for p in points]
         saved = [[p.values, p.run.opened.kept.profile.name, p.run.name] for p in points]
-        self.name = name or save_study(self.runs[0].opened.store, dict(method=method, points=saved))
+        self.name = name or save_study(self.runs[0].opened.store, dict(method=method, points=saved, code=code))
 
     @classmethod
     def open(
@@ -112,7 +114,7 @@ class Study:
             Point(values, Run.open(run, "simulated" if profile == "offline" else profile))
             for values, profile, run in record["points"]
         ]
-        return cls(record["method"], points, name)
+        return cls(record["method"], points, record.get("code", ""), name)
 
     @staticmethod
     def of_edit(run: Run, method: str | None, node: str | None, parts: dict, preview: bool) -> Any:
@@ -192,6 +194,15 @@ class Study:
             ax.set(xlabel=field, ylabel="mean score", title=f"{self.method}\nn = {n}, model {model}")
         return ax
 
+    def to_csv(
+        self,
+        path: Path | str,
+    ) -> Path:
+        "Write the table of values as CSV."
+        rows = self.table().to_dict("records")
+        write_whole(Path(path), csv_text([rows[0], *(row.values() for row in rows)]))
+        return Path(path)
+
     def to_html(
         self,
         path: Path | str,
@@ -236,7 +247,7 @@ def _calls_in(store):
     return store.query("SELECT COUNT(*) FROM calls")[0][0]
 
 
-def _study(plans, method, preview):
+def _study(plans, method, code, preview):
     "The study of some plans: (values, what a run is made of, intervention, clients)."
     plans = [({k: _cell(v) for k, v in values.items()}, *rest) for values, *rest in plans]
     if preview:
@@ -251,7 +262,7 @@ def _study(plans, method, preview):
         before = _calls_in(store)
         done = answered(*made, by, **clients)
         points.append(Point(values, done, _calls_in(done.opened.store) - before))
-    return Study(method, points)
+    return Study(method, points, code)
 
 
 def ablate(
@@ -280,7 +291,7 @@ def ablate(
         choose(f"setting of {type(base).__name__} or of a run", field, [*own, *SETTINGS])
     if not swept or not all(swept.values()):
         raise UsageError("a study needs its values: give at least one list, as in top_k=[1, 3, 15]")
-    plans = []
+    code, plans = _code_of(method, questions, given, corpus), []
     for values in product(*swept.values()):
         at = given | dict(zip(swept, values))
         asked = _usual_questions(base, at["model"]) if questions is None else questions
@@ -288,13 +299,29 @@ def ablate(
         label = ", ".join([name, *(f"{k}={_cell(v)}" for k, v in zip(swept, values))])
         others = {k: v for k, v in at.items() if k not in own and k != "model"}
         plans.append((dict(zip(swept, values)), prepared({label: made}, asked, at["model"], corpus, others), None, {}))
-    return _study(plans, name, preview)
+    return _study(plans, name, code, preview)
 
 
 def _usual_questions(method, model):
     "Questions of a study that names none."
     data = (model_named(model) if isinstance(model, str) else model).data
     return load("asqa" if "documents" in requirements_of(method) else "hotpotqa", n=50, data=data)
+
+
+def _code_of(method, questions, given, corpus):
+    "Five lines that make a study again; empty if they can't be written."
+    words = "" if questions is None else getattr(questions, "code", None)
+    if not isinstance(method, str) or words is None or corpus is not None or not _are_plain(given):
+        return ""
+    said = "".join(f", {k}={v!r}" for k, v in given.items() if (k, v) != ("model", "simulated"))
+    asked, named = (f"questions = {words}\n", ", questions") if words else ("", "")
+    return f"from treekit import ablate, load\n{asked}study = ablate({method!r}{named}{said})\nstudy.plot()\nstudy"
+
+
+def _are_plain(given):
+    "Whether values can be written as Python code."
+    values = [x for v in given.values() for x in (v if isinstance(v, list) else [v])]
+    return all(x is None or isinstance(x, (str, int, float)) for x in values)
 
 # %% ../../nbs/26_api/02_studies.ipynb #6d1f0c2e
 _WORDS = ("gold", "noise")
@@ -345,7 +372,10 @@ def replaced(
         plans.append(
             (at, ({label: kept.method(name)}, *made[1:], passage_source(kept) | dict(label=label)), by, clients)
         )
-    return _study(plans, name, preview)
+    words = "".join(f", {k}={v!r}" for k, v in dict(node=node, **parts).items() if v is not None)
+    source = f"Run.open({run.name!r}" + (f", {kept.profile.name!r})" if not kept.profile.offline else ")")
+    code = f"from treekit import Run\nrun = {source}\nstudy = run.edit({name!r}{words})\nstudy.plot()\nstudy"
+    return _study(plans, name, code if _are_plain(parts) else "", preview)
 
 
 def _fits(part, value):

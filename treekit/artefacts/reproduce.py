@@ -207,7 +207,7 @@ def _papermill():
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(
-            cls, nb_man, kernel_name, kernels, told, env=None, log=None, start_timeout=60, warm=None, **kwargs
+            cls, nb_man, kernel_name, kernels, told, left, env=None, log=None, start_timeout=60, warm=None, **kwargs
         ):
             with tempfile.TemporaryDirectory() as sockets:
                 config = Config(KernelManager=dict(transport="ipc", ip=f"{sockets}/kernel"))
@@ -223,7 +223,11 @@ def _papermill():
                     **warm,
                 )  # output of a busy kernel may arrive late
                 kernels.append(client)
-                return client.execute(env=env, stderr=log)  # output of the kernel's process
+                try:
+                    return client.execute(env=env, stderr=log)  # output of the kernel's process
+                except Exception:  # a kernel that died: papermill then saves what there is
+                    nb_man.output_path = left
+                    raise
 
     class Whole:
         "papermill handler that cleans a notebook and writes it atomically."
@@ -347,6 +351,7 @@ def _execute(task, kept, env, kernels, warm=None, told=Command()):
                 warm=warm,
                 env=env,
                 told=told,
+                left=f"{_CLEAN}{target}",
             )
     except pm.PapermillExecutionError as e:
         task.exception, (task.code, task.error) = e.ename, _what(e.ename, e.evalue)

@@ -144,7 +144,7 @@ def main():
 @click.option(
     "--estimate",
     is_flag=True,
-    help="Only print the calls, tokens and money that it would take; nothing is paid.",
+    help="Only print the calls, tokens, money and hours that it would take; nothing is paid.",
 )
 @click.option(
     "--out",
@@ -181,6 +181,7 @@ def reproduce(what, profile, n, data, budget, model, endpoint, sets, estimate, o
 
     An estimate runs each artefact's own notebook over its own questions and passages; a few questions are answered without a call, by an intervention that counts
     and sends nothing. Replies are assumed to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv.
+    Hours need earlier calls of the model in the profile's store.
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
