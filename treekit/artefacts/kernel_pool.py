@@ -6,14 +6,14 @@
 __all__ = ['PRELOADED', 'ALONE', 'Forked', 'manager', 'can_fork']
 
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #2df7c2a8
-import multiprocessing, os, signal, subprocess, sys
+import json, multiprocessing, os, signal, subprocess, sys
 from multiprocessing import forkserver
 from pathlib import Path
 
 from ..config import child_environment, replace_environment, set_variables
 
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #6962d339
-def _become_kernel(argv, env, cwd, log):
+def _become_kernel(argv, env, cwd, log, path):
     "Run a kernel in a forked process, with the environment, folder and log of the request."
     os.setsid()
     file = os.open(log or os.devnull, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
@@ -23,8 +23,7 @@ def _become_kernel(argv, env, cwd, log):
     os.chdir(cwd)
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()  # as in a new process: a different seed in each kernel
-    if sys.path[:1] in ([""], [os.getcwd()]):
-        del sys.path[0]  # as ipykernel's launcher; IPython restores it
+    sys.path[:] = path  # as of a new process, not as of the one that asked the server
     sys.argv = ["ipykernel_launcher.py", *argv]
     from ipykernel import kernelapp
 
@@ -88,11 +87,13 @@ def manager(
     forkserver.set_forkserver_preload([*modules])
     with set_variables(**child_environment(**ALONE) | env):
         forkserver.ensure_running()
+        asked = [sys.executable, "-P", "-c", "import json, sys; print(json.dumps(sys.path))"]
+        path = json.loads(subprocess.run(asked, capture_output=True, check=True).stdout)
 
     class Provisioner(LocalProvisioner):
         async def launch_kernel(self, cmd, **kwargs):
             log, cwd = getattr(kwargs.get("stderr"), "name", ""), str(kwargs.get("cwd") or Path.cwd())
-            given = cmd[3:], dict(kwargs["env"]), cwd, str(log)
+            given = cmd[3:], dict(kwargs["env"]), cwd, str(log), path
             process = multiprocessing.get_context("forkserver").Process(target=_become_kernel, args=given)
             try:
                 process.start()

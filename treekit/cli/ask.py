@@ -73,6 +73,8 @@ def answer(
     else:
         dataset = own_dataset(profile, question)
         asked = own_question(question, dataset, profile)
+    if shown := getattr(method, "examples", ()):  # a few-shot prompt shows those of the question's data set
+        asked = replace(asked, dataset=shown[0].dataset)
     given = {dataset: list(read_corpus(corpus))} if corpus else None
     about |= dict(passages=file_source(corpus)) if corpus else {}
     return run({named: method}, {dataset: [asked]}, profile, corpora=given, progress=progress, about=about)
