@@ -1,6 +1,6 @@
 "What a server sends back: an echoed key, proxies of the environment, sizes, what counts as charged."
 
-import asyncio, gzip, json, ssl, tracemalloc
+import asyncio, gzip, json, socket, ssl, tracemalloc
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -114,6 +114,12 @@ def test_only_what_was_sent_is_charged(server):
         assert failed.value.kind == "unreachable"
     with pytest.raises(CallFailed):
         ask(server.url, "sk-bad\nkey", request=request)
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, socket.socket() as first, socket.socket() as second:
+        for waiting in (first, second):
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        with pytest.raises(CallFailed, match="no connection to"):  # it hangs
+            ask(f"http://127.0.0.1:{full.getsockname()[1]}/v1", timeout=1, request=request)
     assert not charged
     server.script(faults=[dict(kind="raw", headers=[], body="x" * (6 << 20))])
     with pytest.raises(CallFailed, match="which max_tokens doesn't allow"):

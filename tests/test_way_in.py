@@ -61,7 +61,11 @@ def without(record, *fields):
 @pytest.mark.parametrize(
     "files, works, found",
     [
-        (dict(hotpotqa=hotpot()), True, ": 1 questions"),
+        (
+            dict(hotpotqa=hotpot()),
+            True,
+            "hotpotqa, in the format of HotpotQA, 2WikiMultihopQA: 1 questions, 1 passages, 1 of 1 supporting; skipped: notes.pdf",
+        ),
         (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, ": 1 questions"),  # as in the test set
         (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
         (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, ": 1 questions"),
@@ -82,6 +86,7 @@ def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, w
             what(path)
         else:
             path.write_text(json.dumps(what) + "\n")
+    (tmp_path / "notes.pdf").write_text("x")
     questions = rows("--set", f"data={tmp_path}")["questions"]
     assert questions["works"] is works and found in questions["found"], questions
     code, out = treekit("ask", "Who?", "--data", str(tmp_path))
