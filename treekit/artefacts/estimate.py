@@ -179,7 +179,7 @@ _TIMES = """SELECT call_log.time FROM call_log JOIN calls USING (key) JOIN reque
 
 
 def _known(profile, keys):
-    "Of the profile's store: predictions that it has, and the median seconds from one call of its model to the next."
+    "Of the profile's store: predictions that it has, and the mean seconds from one call of its model to the next, without pauses."
     from treekit.store.run_store import Store
     from treekit.experiments.planning import store_path
 
@@ -187,8 +187,8 @@ def _known(profile, keys):
         return set(), None
     with Store(store_path(profile)) as s:
         times = [time for (time,) in s.query(_TIMES, profile.model)]
-        gaps = [b - a for a, b in zip(times, times[1:])]
-        return {key for key in keys if s.get_prediction(key, trace=False)}, statistics.median(gaps) if gaps else None
+        gaps = [b - a for a, b in zip(times, times[1:]) if b - a < 600]  # a batch's replies come at once
+        return {key for key in keys if s.get_prediction(key, trace=False)}, statistics.mean(gaps) if gaps else None
 
 
 def estimate_all(
