@@ -7,7 +7,7 @@ __all__ = ['FORMS', 'split_name', 'data_files', 'open_bytes', 'encoding_of', 'op
            'is_document', 'table_row', 'read_records']
 
 # %% ../../nbs/06_corpora/01_files.ipynb #f11e5002
-import bz2, csv, gzip, io, json, lzma, zlib
+import bz2, csv, gzip, io, json, lzma, re, zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,6 +104,9 @@ def open_text(
         raise DataError(f"{path.name}: not UTF-8 text{at}; convert it to UTF-8") from None
 
 # %% ../../nbs/06_corpora/01_files.ipynb #f11e5010
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # JSON escape of a surrogate, single or in a pair
+
+
 def parse_json(
     text: str,
     path: Path,  # for messages
@@ -111,7 +114,12 @@ def parse_json(
 ) -> Any:
     "JSON of a file or a line. Raises `DataError`."
     try:
-        return json.loads(text, parse_constant=lambda _: None)
+        value = json.loads(text, parse_constant=lambda _: None)
+        if _HALF.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        why = "half of a surrogate pair (\\ud800 to \\udfff), which is no letter"
     except json.JSONDecodeError as e:
         raise DataError(f"{path.name}, line {line or e.lineno}: not JSON ({e.msg} at column {e.colno})") from None
     except RecursionError:

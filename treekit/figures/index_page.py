@@ -433,13 +433,16 @@ def _ablation_lines(table, others, small):
         for r in (r for other in others for r in _compared(other)):
             if r["method"] in own and r["published"] and (column := (r["group"], r["dataset"], r["metric"])) in columns:
                 columns[column].append(r)
-    for (_, dataset, metric), rows in sorted(columns.items(), key=lambda item: item[0][1] != "AVG"):
+    for (group, dataset, metric), rows in sorted(columns.items(), key=lambda item: item[0][1] != "AVG"):
         for whole, r in _variants(rows):
             measured = small.get(r["method"], "not run")
             if all(x["reproduced"] and not x["model"].startswith("simulated") for x in (whole, r)):
                 measured = f"{float(whole['reproduced']) - float(r['reproduced']):+.3g}"
             printed = f"{float(whole['published']) - float(r['published']):+.3g}"
-            lines.setdefault(r["method"], (md(r["method"]), md(f"{metric}, {dataset}"), printed, measured))
+            lines.setdefault(
+                r["method"],
+                (md(r["method"]), md(f"{metric}, {dataset}{f' ({group})' if group else ''}"), printed, measured),
+            )
     return [*lines.values()]
 
 
@@ -459,7 +462,7 @@ def _ablations(paper, folder, artefacts):
     if not lines:
         return ""
     who = (
-        f"by SmolLM2, {md(rows[0]['metric'])} in points on {rows[0]['n']} questions of {md(rows[0]['dataset'])} ([more](../real/ablations.md))"
+        f"by SmolLM2, {md(rows[0]['metric'])} in points on {rows[0]['n']} questions of {md(rows[0]['dataset'])} ([more](../real/ablations.md)); {sum(r['own_is'] in ('better', 'worse') for r in rows)} of {len(rows)} pass a sign-flip test at p ≤ .05"
         if rows
         else "by a language model"
     )
