@@ -13,6 +13,7 @@ from treekit.corpora.documents import build_tree, add_introduction
 from treekit.core.prompts import Completion
 from treekit.llm.openai_client import OpenAIClient
 from treekit.papers.rdr2.baselines import ASC, FLARE, Served
+from treekit.papers.rdr2.case import HEADINGS
 from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
 from treekit.papers.rdr2.method import ABLATIONS, METHODS, PUBLIC_CODE, RDR2, grouped
@@ -102,23 +103,6 @@ def outline(prediction):
 
 def the_park():
     "Table 12's tree: its headings and ids, with words of our own where it leaves out what stands there."
-    parts = [
-        (1, "Introduction", 2),
-        (1, "History", 0),
-        (2, "Initial planning and construction", 11),
-        (2, "1990s", 1),
-        (2, "2000s", 1),
-        (2, "2010s", 8),
-        (1, "Firsts, bests, and other records", 0),
-        (2, "Firsts and ones of a kind", 9),
-        (2, "Records", 4),
-        (2, "Awards", 2),
-        (1, "Events", 5),
-        (1, "Areas and attractions", 1),
-        (2, "Star Mall", 100),
-        (2, "Tower", 10),
-        (1, "Former Attractions", 3),
-    ]
     own = {
         "1990s": [
             "The nineties began well for the park with the Texas Giant, but they were harder than the decades before, and the gates "
@@ -136,7 +120,7 @@ def the_park():
         ],
     }
     rows = []
-    for depth, heading, content in parts:
+    for depth, heading, content in HEADINGS:
         rows.append((depth, "structure", heading))
         rows += [
             (depth + 1, "content", text)

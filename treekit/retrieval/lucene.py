@@ -77,20 +77,6 @@ def java_class(
 # %% ../../nbs/09_retrieval/02_lucene.ipynb #4329a176
 INDEX_VERSION = 1  # increase when the index format changes
 
-
-def _origin(analyze=english):
-    "What an index depends on besides its passages."
-    name = "English, Porter, stop words" if analyze is english else f"{analyze.__name__}, pre-tokenised"
-    if analyze is korean:
-        name += f" (kiwipiepy {importlib.metadata.version('kiwipiepy')})"
-    return dict(kit=INDEX_VERSION, anserini=_jar().name.split("-")[1], analyzer=name)
-
-
-def _sizes(folder):
-    "Size of each of Lucene's files."
-    own = ("stamp.json", "write.lock")
-    return {f.name: f.stat().st_size for f in sorted(Path(folder).iterdir()) if f.name not in own}
-
 # %% ../../nbs/09_retrieval/02_lucene.ipynb #94686d77
 def _origin(analyze):
     "What an index depends on besides its passages."

@@ -123,20 +123,15 @@ def small_run(
     return joined(*parts), entered
 
 
-def ablations(
-    P: Profile,
-    papers: tuple = tuple(ROWS),
-    **session,  # as for `run`
-) -> tuple[Results, dict[str, ComparedMethod]]:
+def ablations(P: Profile) -> tuple[Results, dict[str, ComparedMethod]]:
     "Each paper's own method without its parts, as in its ablation, on its first data set, and whole; trained where the paper trains."
     entered, parts = {}, []
-    for paper in papers:
-        (dataset, *_), scope, (*_, printed) = ROWS[paper]
+    for paper, ((dataset, *_), scope, (*_, printed)) in ROWS.items():
         own = replace(P, search_scope=scope, roles=TRAINED.get(printed, P.roles))
         name, whole = _row(printed, own)
         rows = {k: _sized(m, own) for k, m in ABLATIONS[paper].items()} | {name: whole}
         entered |= {m: ComparedMethod(paper, m == name) for m in rows}
-        parts.append(run(rows, sample_questions(own, (dataset,)), own, **session))
+        parts.append(run(rows, sample_questions(own, (dataset,)), own))
     return joined(*parts), entered
 
 
@@ -227,14 +222,14 @@ def _artefact(name, given, n):
     return Artefact(f"real/{name}", given, settled)
 
 
-def _saved(t, results, rows, title, note):
-    "Table of a run's rows, and its figure: the rows, who answered."
+def _saved(t, results, rows, lines, title, note):
+    "Table of a run's lines, and its figure: who answered."
     t.runs.append(results)
-    lines, who = beside_baselines(results, rows), "SmolLM2-135M" if results.model.startswith(SMOLLM2) else results.model
+    who = "SmolLM2-135M" if results.model.startswith(SMOLLM2) else results.model
     note = f"Model: {results.model}. {SIZES_ON_TWO_CORES}. Quality: the share of gold answers that the reply states. {note}"
-    t.save(lines, title=title, note=note, digits=3)
+    t.save(lines, title=title, note=note)
     t.draw(partial(beside_plot, lines, {m for m, e in rows.items() if e.proposed}, who))
-    return lines, who
+    return who
 
 
 def methods_table(
@@ -243,12 +238,13 @@ def methods_table(
     "Each paper's method beside its baselines, answered by a small model: quality, cost, and the warnings in the traces."
     t = _artefact("methods", given, 50)
     results, rows = small_run(t.P)
-    added = what_methods_add(beside_baselines(results, rows))
+    lines = beside_baselines(results, rows)
+    added = what_methods_add(lines)
     note = (
         "own_adds: what the paper's own method adds to the row, paired by question, with a 95 % interval; own_is: the verdict of its "
         f"sign-flip test against a baseline, at p ≤ .05. warned: questions with a warning in the trace. {' '.join(added)}"
     )
-    lines, who = _saved(t, results, rows, f"Each paper's method and its baselines, answered by {results.model}", note)
+    who = _saved(t, results, rows, lines, f"Each paper's method and its baselines, answered by {results.model}", note)
     title = f"Real questions, methods: Tokens and quality of each paper's method, and of its best baseline, with {who}"
     t.draw(partial(cost_plot, own_and_best(lines), who), "cost", title=title)
     note = "questions: those with the warning, of n. A warning is written where a reply is in another format, was cut, or a step wasn't made."
@@ -268,5 +264,6 @@ def ablations_table(
         "own_adds: what the whole method adds to the row, paired by question, with a 95 % interval; own_is: the verdict of its sign-flip "
         "test, at p ≤ .05. warned: questions with a warning in the trace. w/o QIR reads as many passages as the whole method."
     )
-    _saved(t, results, rows, f"Each paper's method and its ablations, answered by {results.model}", note)
+    lines = beside_baselines(results, rows)
+    _saved(t, results, rows, lines, f"Each paper's method and its ablations, answered by {results.model}", note)
     return t
