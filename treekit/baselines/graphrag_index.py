@@ -64,6 +64,11 @@ def read_graph(text: str) -> tuple[dict, list[str]]:
         assumed.append("no JSON in the reply; it has no entities")
     elif len(found) > 1:
         assumed.append("not one whole JSON value in the reply; all parts are read")
+    if not any(graph.values()) and _DELIMITER.search(text):
+        graph, left = _read_records(text)
+        assumed = ["records of GraphRAG's own form in the place of JSON"]
+        if "COMPLETE|>" not in text[-80:]:
+            assumed.append("the reply breaks off")
     if found and not any(graph.values()) and not _EMPTY.search(text):
         assumed.append("the JSON in the reply has neither entities nor relations")
     if left:
@@ -81,6 +86,35 @@ def _element(by):
         return "relations", dict(source=source, target=target, description=about, strength=strength), (source, target)
     kind = scalar(by.get("type") or by.get("entity_type")).lower()
     return "entities", dict(name=name, type=kind, description=about), (name,)
+
+# %% ../../nbs/12_baselines/10_graphrag_index.ipynb #52891ed3
+_DELIMITER = re.compile(r"<\|[^|<>\n]{0,3}\|?>")
+_RECORD = re.compile(r"##|\n")
+
+
+def _bare(part):
+    return " ".join(part.strip().strip('()"“” \t#').split())
+
+
+def _read_records(text):
+    "Entities and relations of delimited records, and the number of unparsable ones."
+    graph, left = dict(entities=[], relations=[]), 0
+    for line in _RECORD.split(text):
+        kind, *parts = [_bare(p) for p in _DELIMITER.split(line)]
+        kind = kind.lower().lstrip("-*• ")
+        if not parts or kind not in ("entity", "relation", "relationship"):
+            continue
+        names = parts[:1] if kind == "entity" else parts[:2]
+        if len(parts) < 3 or not all(same_name(n) and len(n) <= MAX_NAME for n in names):
+            left += 1
+        elif kind == "entity":
+            graph["entities"].append(dict(name=parts[0], type=parts[1].lower(), description=parts[2]))
+        else:
+            weighed = bool(re.fullmatch(r"\d{1,3}(?:\.\d+)?", parts[-1])) and len(parts) > 3
+            strength = bounded_number(parts[-1], 1, 10, 1) if weighed else 1
+            about = parts[-2] if weighed else parts[-1]
+            graph["relations"].append(dict(source=parts[0], target=parts[1], description=about, strength=strength))
+    return graph, left
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #59e56167
 def _write_graph(v):
