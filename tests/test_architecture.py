@@ -388,7 +388,7 @@ def test_settings_commands_and_options_may_only_become_fewer():
     assert (len(SETTINGS) <= 20, len(every) <= 24, len(options) <= 75, len(fields(Paper)) <= 12) == (True,) * 4
 
 
-@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 36_426), ("tests", 17_453)])
+@pytest.mark.parametrize("folders, most", [("treekit nbs/reproduce", 36_453), ("tests", 17_453)])
 def test_statements_may_only_become_fewer(folders, most):
     "Aims: 33,000 in treekit, and 19,000. What a table notebook no longer has counts where it went. A number rises only here, in the commit that needs it."
     from statements import statements
