@@ -6,7 +6,6 @@ import pytest
 
 import treekit
 from treekit.analysis.attribution import ERROR_KINDS, Finding
-from treekit.analysis.error_breakdown import NOT_ATTRIBUTED, analyse, error_rows
 from treekit.experiments.correct_answers import worth
 from treekit.experiments.planning import open_store
 from treekit.experiments.run_records import saved_runs
@@ -18,7 +17,7 @@ from treekit.papers.comparison.evaluation import ROWS, small_run
 
 
 def agreed(r, found, folder):
-    "Explorer, comparison, answers, Parquet and error table show these first wrong nodes; so does the run when it is opened again."
+    "Explorer, comparison, answers and Parquet show these first wrong nodes; so does the run when it is opened again."
     parquet = pytest.importorskip("pyarrow.parquet")
     lasting = [Finding() if f.why.startswith("a repair can't") else f for f in found]  # what wasn't tried isn't stored
     kinds, wrong = [f.kind for f in found], [f for row, f in zip(r.opened.rows, found) if (worth(row) or 0) < 1]
@@ -32,12 +31,6 @@ def agreed(r, found, folder):
     told = {(row.method, row.dataset, row.question.id): (f.kind, f.node) for row, f in zip(r.opened.rows, found)}
     named = parquet.read_table(folder / "predictions.parquet", columns=["method", "dataset", "question_id"]).to_pylist()
     assert {tuple(n.values()): (t["wrong_kind"], t["wrong_node"]) for n, t in zip(named, table)} == told
-    analysed = [analyse(row, f) for row, f in zip(r.opened.rows, found)]
-    assert [a.kind.replace(NOT_ATTRIBUTED, "") for a in analysed] == kinds
-    assert [a.right for a in analysed] == [(worth(row) or 0) >= 1 for row in r.opened.rows]
-    everything = error_rows(analysed)[0]
-    for kind in ERROR_KINDS:
-        assert everything[kind] * len(found) == pytest.approx(100 * kinds.count(kind))
     counted = sum((Counter(line["first_wrong"]) for line in r.comparison.lines), Counter())
     assert counted == Counter(f.kind or "without a label" for f in found if f.why)
     assert first_wrong_nodes(OpenRun(r.opened.store, r.opened.kept), ()) == lasting

@@ -7,6 +7,8 @@ import pytest
 from click.testing import CliRunner
 from tutorials import install
 
+from treekit.artefacts.catalog import runnable
+from treekit.artefacts.reproduce import plan_tasks
 from treekit.cli.main import main
 from treekit.papers import plugin
 from treekit.papers.plugin import Paper, broken_papers, broken_references, check_descriptor, discover, papers
@@ -257,3 +259,11 @@ def test_a_skeleton_passes_its_own_test(tmp_path):
     ]
     done = subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_notebook_of_all_papers_is_told_which_one(tmp_path):
+    names = [p.name for p in papers()]
+    rows = runnable(tuple(f"{name}/deviations" for name in names))
+    tasks = plan_tasks(rows, str(tmp_path), dict(profile="offline"), {})
+    assert {row["notebook"].parent for row in rows} == {ROOT / plugin.SHARED}
+    assert [task.parameters["paper"] for task in tasks] == names

@@ -148,8 +148,6 @@ def modules_behind(
     found = modules_below(*names, packages=packages)
     known = discover().get(paper)
     more = [*known.methods, *BASELINES] if known and "treekit.papers.registry" in found else []
-    if known and "treekit.analysis.error_breakdown" in found:
-        more += filter(None, [known.optional("evaluation", "main_run")])
     return modules_below(*names, *map(module_of, more), packages=packages) if more else found
 
 

@@ -49,10 +49,9 @@ def read_rows(path: Path) -> list[dict]:
 class Paper:
     """Descriptor of a paper: its texts, its folders, and references to its code.
 
-    The rest follows from them. Notebooks of artefacts are in `nbs/reproduce/NAME`, or in `notebooks` next to an absolute data folder. Four
-    objects of the code are optional: `evaluation.main_run`, (profile, n, settings, **given) -> `Results` of the method on the questions of
-    its main table; `evaluation.printed`, (cells of a CSV) -> cells as its tables name them; and of the module `paper` `search_paths`,
-    (trace) -> its best paths with their rounds, and `reply_formats`, () -> formats of the router's replies.
+    The rest follows from them. Notebooks of artefacts are in `nbs/reproduce/NAME`, or in `notebooks` next to an absolute data folder. Three
+    objects of the code are optional: `evaluation.printed`, (cells of a CSV) -> cells as its tables name them; and of the module `paper`
+    `search_paths`, (trace) -> its best paths with their rounds, and `reply_formats`, () -> formats of the router's replies.
     """
 
     name: str  # of its artefacts and its folder of results: "arise"

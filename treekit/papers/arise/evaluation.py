@@ -6,7 +6,7 @@
 __all__ = ['UNITS', 'SETS', 'setting', 'GUESSED', 'NOTES', 'gold_facts', 'fact_f1', 'by_sentence', 'splits_sentences',
            'retrieved_facts', 'facts_f1', 'covered_em', 'any_covers', 'pools', 'CanScore', 'scorer_for', 'guesses',
            'as_asked', 'models_at', 'covered', 'f1_of_answer', 'scored_cells', 'printed', 'answered', 'NoReply',
-           'vanilla_searches', 'over_retrievers', 'main_run']
+           'vanilla_searches', 'over_retrievers']
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #3090069d
 from collections import Counter
@@ -383,16 +383,3 @@ def _no_weights(P, model):
     except UsageError as e:
         return str(e)
     return ""
-
-# %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #97d9023b
-def main_run(
-    profile: str,  # its name
-    n: int | None,  # questions per data set; None: the profile's, or the paper's 200
-    settings: dict,  # further settings of the profile
-    **given,  # seed, data, budget
-) -> Results:
-    "ARISE on the questions of Table 1. Passages are searched, since gold steps name passages."
-    from treekit.papers.arise.method import METHODS
-
-    P = setting(profile, n, settings, **given)
-    return run(as_asked(METHODS, P)[0], pools(P), P)

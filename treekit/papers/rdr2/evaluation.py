@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'NOTE3', 'asked_questions', 'left_out', 'printed', 'read_as', 'affordable',
            'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'answered', 'in_small',
-           'against', 'same_rows', 'main_run']
+           'against', 'same_rows']
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #0a441fe5
 from collections.abc import Callable
@@ -24,7 +24,6 @@ from ...scoring.passages import passage_scores
 from ...scoring.short import NotApplicable
 from ...experiments.metric_judges import judge_for
 from ...experiments.results import Results
-from ...experiments.run import run
 from ...figures.artefact import Artefact
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #9c49277d
@@ -237,17 +236,3 @@ NOTE3 = (
     "Printed values: Tables 5 and 6. Claim recall: by a model of entailment; the simulated model's, by what its answers state "
     "word for word."
 )
-
-# %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #3b247dce
-def main_run(
-    profile: str,  # its name
-    n: int | None,  # questions per data set; None: the profile's
-    settings: dict,  # further settings of the profile
-    **given,  # seed, data, budget
-) -> Results:
-    "RDR² on multi-hop questions."
-    from treekit.papers.rdr2.method import METHODS
-
-    P = experiments.setting(profile, n, settings, **given)
-    resources.need_documents(P)
-    return run(METHODS, experiments.sample_questions(P, experiments.MULTIHOP), P)

@@ -6,7 +6,7 @@
 __all__ = ['SETS', 'STAGE_OF_ROW', 'LAST', 'RUNS', 'NOTE8', 'setting', 'navigator', 'who_navigates', 'what_ran', 'runs_of',
            'Rerun', 'Runs', 'with_spread', 'run_rows', 'printed', 'scored_cells', 'against', 'answered', 'rows_of',
            'mark_best', 'supporting_read', 'index_costs', 'steps_asked', 'time_table', 'draw_curve', 'sizes_table',
-           'stages_table', 'main_run']
+           'stages_table']
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #4fdcc31f
 import json
@@ -538,14 +538,3 @@ def stages_table(*given) -> Artefact:  # part: tests
     note = "In points; p: sign flips. Recorded replies of SmolLM2."
     t.save(tests, "tests", "the policy against the others", note)
     return t
-
-# %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #41f0fc09
-def main_run(
-    profile: str,  # its name
-    n: int | None,  # questions per data set; None: the profile's, or the paper's 200
-    settings: dict,  # further settings of the profile
-    **given,  # seed, data, budget
-) -> Results:
-    "SEARCH-R on the questions of Table 2."
-    P = setting(profile, n, settings, **given)
-    return run_rows(METHODS, experiments.sample_questions(P, SETS), P)

@@ -6,7 +6,7 @@
 __all__ = ['PRINTED_AS', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'questions_of', 'setting', 'question_note',
            'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'against', 'judge_agreement', 'at_level',
            'by_level', 'resolved_failures', 'steps_between', 'run_table', 'answered', 'by_type', 'save_levels',
-           'save_resolved', 'main_run']
+           'save_resolved']
 
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #7e5c5152
 import re
@@ -21,7 +21,6 @@ from ...corpora.load import read_corpus
 from ...scoring.short import cover_em
 from ...experiments.resources import datasets, load
 from ...experiments.results import Results, Row, Scored
-from ...experiments.run import run
 from ...figures.artefact import Artefact
 from ...scoring.statistics import bootstrap
 
@@ -368,24 +367,3 @@ def save_resolved(t: Artefact, note: str) -> None:
         for i in deeper
     ]
     t.show(answers, "examples")
-
-# %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #0dca924e
-def main_run(
-    profile: str,  # its name
-    n: int | None,  # questions per data set; None: all of the synthetic set
-    settings: dict,  # further settings of the profile
-    **given,  # seed, data, budget
-) -> Results:
-    "Tree-of-Question on the questions of Table 2, or on the multi-hop data sets of another source."
-    from treekit.papers.toq.method import METHODS
-
-    P = setting(profile, n, settings, **given)
-    questions = (
-        questions_of(P, "komultihop")[0] if P.synthetic else experiments.sample_questions(P, experiments.MULTIHOP)
-    )
-    found = run({"ToQ (ours)": METHODS["ToQ (ours)"]}, questions, P)
-
-    def short(row):
-        return replace(row, answer="" if ABSTAINS.search(row.answer) else response_opening(row.answer))
-
-    return replace(found, rows=list(map(short, found.rows)))

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['COLUMNS', 'table1_methods', 'scored_cells', 'answered', 'retrieval_table', 'indexes_table', 'draw_both', 'draw_one',
            'sorted_answers', 'save_examples', 'save_rates', 'agreements', 'print_longest_bar', 'money', 'dearer',
-           'money_in_and_out', 'main_run']
+           'money_in_and_out']
 
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #63952497
 import re
@@ -17,7 +17,7 @@ from itertools import combinations, product
 from ...analysis.cases import ClassifiedAnswers, examples_table, pick_example, rates, sort
 from ...analysis.outcomes import agreement, calls_of, raters, read_annotations
 from ...baselines import prompting, react
-from ...config import choose, load_profile
+from ...config import choose
 from ...core.method import configure
 from ...core.trace_render import show_tree
 from ...core.types import Question
@@ -25,7 +25,7 @@ from ...experiments import tables
 from ...experiments.costs import billed_as, bills, cost_scores, cost_table, dollars
 from ...experiments.planning import store_path
 from ...experiments.resources import load
-from ...experiments.results import Results, Row, replied
+from ...experiments.results import Row, replied
 from ...figures.artefact import Artefact
 from ...figures.cells import scores_of_rows
 from ...figures.costplots import cost_bars
@@ -38,7 +38,6 @@ from .method import METHODS, TreeRare
 from ...scoring.outcome_prompt import OUTCOMES
 from ...scoring.short import cover_em, em
 from ...store.run_store import Store
-from ...experiments.run import run
 from ...experiments.tables import MULTIHOP
 
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #ccfd3561
@@ -350,16 +349,3 @@ def money_in_and_out(*given, billed: str) -> Artefact:  # parameters of its note
     panels = {f"{kind} in": f"tokens in, {replied(t.P.model)} billed as {name}", f"{kind} out": "tokens out"}
     t.draw(partial(cost_bars, bars, panels, f"{kind} for 500 questions", (*_SERIES.values(),)), ran=ran)
     return t
-
-# %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #f1a5cd56
-def main_run(
-    profile: str,  # its name
-    n: int | None,  # questions per data set; None: the profile's
-    settings: dict,  # further settings of the profile
-    **given,  # seed, data, budget
-) -> Results:
-    "TreeRare on the multi-hop questions of Table 1."
-    from treekit.papers.treerare import method as treerare
-
-    P = load_profile(profile, n=n, **given, **settings)
-    return run({"TreeRare (DT)": treerare.METHODS["TreeRare (DT)"]}, tables.sample_questions(P, MULTIHOP), P)
