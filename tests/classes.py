@@ -88,7 +88,7 @@ def source():
 
 SETTINGS = """[9_counting]
 title = "Counting"
-given = "letters"
+hidden = ["treekit.retrieval", "treekit.core.fingerprints"]
 [9_counting.world]
 draw = {single = 8}
 take = {single = [3, 1]}

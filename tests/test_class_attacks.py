@@ -67,7 +67,7 @@ def test_a_small_class_with_cheats(tmp_path):
     look_at(c, cheats, grades)
     by_name = {attack: grades[s] for s, attack in cheats.items()}
     assert [b["module"] for b in by_name["an import of the kit's grader"]["banned"]] == [
-        "treekit.classroom.answer_keys"
+        "treekit.classroom.answer_keys.exercise_score"
     ]
 
 

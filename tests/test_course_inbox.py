@@ -4,7 +4,7 @@ import io, json, re, zipfile
 
 import pytest
 
-from classes import RIGHT, WALL, copy_of, course, hand_in, needs_wall, points
+from classes import RIGHT, WALL, copy_of, course, hand_in, needs_wall, points, source
 from treekit.classroom.collect import collect_from, student_named
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import read_notebook
@@ -36,7 +36,7 @@ def packed(**members):
     return made.getvalue()
 
 
-NOTEBOOK = json.dumps(dict(cells=[], metadata=dict(treekit=dict(assignment=A)), nbformat=4, nbformat_minor=5)).encode()
+NOTEBOOK = json.dumps(source()).encode()
 ZEROS = b'{"cells": [' + b" " * 19_000_000 + b"]}"
 TAKEN = {
     "ada.ipynb.json": NOTEBOOK,
@@ -49,11 +49,10 @@ TAKEN = {
     "ada.ZIP": packed(**{"hw__x.ipynb": NOTEBOOK}),
     "ada.zip": packed(**{"hw__x.ipynb": NOTEBOOK, "hw__.ipynb_checkpoints__x-checkpoint.ipynb": NOTEBOOK}),
 }
-KIND = "an archive of a kind"
 REFUSED = {
-    "ada.tar.gz": (b"x", KIND),
-    "ada.rar": (b"x", KIND),
-    "ada.7z": (b"x", KIND),
+    "ada.tar.gz": (b"x", "no notebook"),
+    "ada.rar": (b"x", "no notebook"),
+    "ada.7z": (b"x", "no notebook"),
     "ada.html": (b"<p>", r"no notebook \(.html\)"),
     "ada.pdf": (b"%PDF", "no notebook"),
     "ada.py": (b"x = 1", "no notebook"),

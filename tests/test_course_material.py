@@ -7,7 +7,7 @@ import pytest
 from test_assignments import WRONG as MISTAKES
 from treekit.classroom.course import course_settings, sources_folder
 from treekit.classroom.formats import cell_source, exercises, marks, read_notebook, regions, stripped
-from treekit.classroom.release_check import leaks_in, needles_of
+from treekit.classroom.release_check import leaks_in, secrets_of
 from treekit.classroom.student_corpora import generate_corpus, use_corpus
 from treekit.config import package_dir
 from treekit.utils.scaffold import laid_files, teachers_only
@@ -266,12 +266,12 @@ def test_sample_answers_are_graded_and_stay_with_the_teacher(name):
     of = next(e.points for e in exercises(nb) if e.by_hand)
     levels = re.findall(rf"^\*\*(?:\d to )?(\d) of {of:g}\.\*\*", cell_source(samples), re.M)
     assert len(levels) == 3 and levels[0] == f"{of:g}"
-    handed, needles = json.dumps(stripped(nb)), needles_of(nb, course_settings(name).given)
+    handed, secrets = json.dumps(stripped(nb)), secrets_of(nb)
     for sentence in re.split(r"(?<=[.;])\s", cell_source(samples)):
         if len(sentence.split()) < 8:
             continue
         assert sentence not in handed
-        assert leaks_in(("Consider: " + sentence).encode(), needles, name), sentence
+        assert leaks_in({name: json.dumps("Consider: " + sentence).encode()}, secrets), sentence
 
 
 def test_the_teachers_guide_is_not_handed_out():

@@ -111,7 +111,7 @@ def their_points(folder, assignment, submissions):
 
 def our_points(c, assignment, submissions):
     "Points of the same submissions by the kit, with the answer key of the export."
-    files, key, _ = made_for(c, assignment, CLASS)
+    files, key = made_for(c, assignment, CLASS)
     handed, found = json.loads(files[f"{assignment}.ipynb"]), {}
     accompanying = {name: data.decode() for name, data in files.items() if name.endswith(".json")}
     for student, bodies in submissions.items():

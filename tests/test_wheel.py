@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from commands import inside
-from treekit.classroom.course import course_settings
 from treekit.classroom.formats import read_notebook, stripped
-from treekit.classroom.release_check import leaks_in, needles_of
+from treekit.classroom.release_check import leaks_in, secrets_of
 from treekit.config import EXTRAS, UsageError, missing_library
 from treekit.utils.scaffold import create, laid_files, teachers_only
 from treekit.artefacts.reproduce import _what
@@ -75,9 +74,9 @@ def test_assignments_come_without_their_solutions(built):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: p.stem)
 def test_the_gate_finds_nothing_in_what_comes_along(built, path):
-    needles = needles_of(read_notebook(path), course_settings(path.stem).given)
-    assert list(leaks_in(built.content(f"nbs/assignments/{path.name}", path), needles, path.name)) == []
-    assert list(leaks_in(path.read_bytes(), needles, path.name))  # it sees them in the source
+    secrets, name = secrets_of(read_notebook(path)), path.name
+    assert leaks_in({name: built.content(f"nbs/assignments/{name}", path)}, secrets) == []
+    assert leaks_in({name: path.read_bytes()}, secrets)  # it sees them in the source
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from .worker import BANNED, ERROR_NAMES, OWN_ERROR, as_json_value
+from .worker import ERROR_NAMES, OWN_ERROR, as_json_value
 from ..config import UsageError
 from .student_corpora import practice_questions
 
@@ -104,7 +104,6 @@ def _refuse(word):
 
 REPLY_ERRORS = (
     *ERROR_NAMES,
-    BANNED,
     OWN_ERROR,
     "missing",
     "not a function",

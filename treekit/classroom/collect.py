@@ -22,7 +22,6 @@ from ..utils.sanitize import printable
 
 # %% ../../nbs/21_classroom/12_collect.ipynb #c11e3325
 LONGEST_ARCHIVE = 50_000_000  # bytes of a zip
-_SENT_BACK = re.compile(r"\.(tar|gz|tgz|bz2|xz|rar|7z)", re.I)
 
 
 def _reason(path):
@@ -33,23 +32,20 @@ def _reason(path):
     if notebook_name(path.name) or suffix in (".zip", ".json", ".txt", ""):
         most = LONGEST_ARCHIVE if suffix == ".zip" else LONGEST_NOTEBOOK
         return f"longer than {most // 10**6} MB" if path.stat().st_size > most else ""
-    if _SENT_BACK.fullmatch(suffix):
-        return f"an archive of a kind that isn't read ({suffix}): a .zip, or the .ipynb alone, is"
-    return f"no notebook ({suffix}): the .ipynb itself is needed"
+    return f"no notebook ({suffix}): the .ipynb itself is needed, or a .zip with it"
 
 
 def inbox(
     folder: Path,
-    known: frozenset = frozenset(),  # names of files that were released with the notebook
 ) -> Iterator[tuple[str, Path, str]]:  # the student by the file's name, path, reason for which it isn't read
-    "Files of an inbox, two levels deep, without hidden ones."
+    "Files of an inbox, two levels deep, without hidden ones and the corpora that were released with the notebooks."
     unread = []
     for top, folders, files in os.walk(folder, onerror=unread.append):
         folders[:] = sorted(f for f in folders if not hidden_part((f,)))
         files += [f for f in folders if Path(top, f).is_symlink()]
         for path in sorted(Path(top, f) for f in files if not hidden_part((f,))):
             shown = path.relative_to(folder)
-            if len(shown.parts) > 1 and shown.name in known:
+            if len(shown.parts) > 1 and shown.name == "world.json":
                 continue
             stem = (
                 re.sub(r"(\.ipynb)?(\.json|\.txt|\.zip)?$", "", path.name, flags=re.I)
@@ -92,19 +88,18 @@ class _Reader:
 
     def facts(self, path, wanted):
         "Content of a notebook, and result of `submission.file_facts`. Raises `UsageError`."
-        content = path.read_bytes()
-        message = dict(content=base64.b64encode(content).decode(), name=path.name, wanted=wanted)
+        content = base64.b64encode(path.read_bytes()).decode()
         try:
             self.connection = self.connection or WorkerConnection(
                 self.sandbox, Limits(cpu=100_000), reading=True, longest=2 * LONGEST_NOTEBOOK
             )
-            found = json.loads(self.connection.send(message, 60.0))
+            found = json.loads(self.connection.send(dict(content=content, name=path.name, wanted=wanted), 60.0))
         except WorkerDied as e:
             self.close()
-            found = dict(error=f"{path.name}: it can't be read within the limits of the sandbox ({e})")
+            raise UsageError(f"{path.name}: it can't be read within the limits of the sandbox ({e})") from None
         if "error" in found:
             raise UsageError(found["error"])
-        return base64.b64decode(found["content"]) if "content" in found else content, found
+        return base64.b64decode(found["content"]), found
 
     def close(self):
         if self.connection:
@@ -121,26 +116,30 @@ def _wanted(course, assignment, student):
     return [m["grade_id"] for c in cells if (m := marks(c))]
 
 
-def _of_another(facts, assignment, wanted):
-    "Why a notebook belongs to another assignment; empty: it may be of this one, or it can't be parsed and is graded with no points."
-    if not facts["parsed"]:
-        return ""
-    if facts["named"] is not None:
-        return "" if facts["named"] == assignment else f"it is a notebook of {facts['named']!r}"
-    return (
-        ""
-        if 2 * facts["there"] >= len(wanted)
-        else f"it has {facts['there']} of the {len(wanted)} marked cells of {assignment}"
-    )
-
-
-_MOODLE = re.compile(r"(.+)_(\d+)_assignsubmission_\w*")
-_CANVAS = re.compile(r"([^_]+)(?:_LATE)?_(\d+)_(\d+)_.+", re.I)
-_BLACKBOARD = re.compile(r".+_([^_]+)_attempt_\d{4}(?:-\d\d){5}.*")
+# what learning systems call a student's file: columns of the roster that are compared, pattern with the student's name and id
+_SYSTEMS = {
+    "Moodle": ("name or moodle_id", re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_\w*")),
+    "Canvas": ("canvas_id, name or sortable_name", re.compile(r"(?P<name>[^_]+)(?:_LATE)?_(?P<id>\d+)_\d+_.+", re.I)),
+    "Blackboard": ("id", re.compile(r".+_(?P<id>[^_]+)_attempt_\d{4}(?:-\d\d){5}.*")),
+}
 
 
 def _letters(text):
     return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _ids(student, about):
+    "Ids of a student in the learning systems."
+    moodle = about.get("moodle_id", "").removeprefix("Participant ").strip()
+    return {"Moodle": moodle, "Canvas": about.get("canvas_id", ""), "Blackboard": student}
+
+
+def _names(about):
+    "A student's names as file names have them: given name first, family name first."
+    words = about.get("name", "").split()
+    return {
+        _letters(text) for text in ("".join(words), "".join(words[-1:] + words[:-1]), about.get("sortable_name", ""))
+    }
 
 
 def student_named(
@@ -148,38 +147,19 @@ def student_named(
     roster: dict[str, dict],
 ) -> tuple[str, str]:  # id, or empty; reason
     "Student of the roster by an id, or by the names that Moodle, Canvas and Blackboard give."
-
-    def those(test):
-        return [s for s, about in roster.items() if test(s, about)]
-
-    def numbered(s, about):
-        return about.get("moodle_id", "").removeprefix("Participant ").strip() == m[2]
-
-    found, hint = those(lambda s, about: s.casefold() == who.casefold()), ""
-    if not found and (m := _MOODLE.fullmatch(who)):
-        found = those(numbered) or those(lambda s, about: _letters(about.get("name", "")) == _letters(m[1]))
-        hint = "Moodle", "name or moodle_id", f"{m[1]}, {m[2]}"
-    elif not found and (m := _CANVAS.fullmatch(who)):
-
-        def named(s, about):
-            words = about.get("name", "").split()
-            return _letters(m[1]) in (
-                _letters(about.get("sortable_name", "")),
-                _letters("".join(words[-1:] + words[:-1])),
-            )
-
-        found = those(lambda s, about: about.get("canvas_id") == m[2]) or those(named)
-        hint = "Canvas", "canvas_id, name or sortable_name", f"{m[1]}, {m[2]}"
-    elif not found and (m := _BLACKBOARD.fullmatch(who)):
-        found, hint = those(lambda s, about: s.casefold() == m[1].casefold()), ("Blackboard", "id", m[1])
-    if len(found) == 1:
-        return found[0], ""
-    if hint:
+    for student in roster:
+        if student.casefold() == who.casefold():
+            return student, ""
+    for system, (columns, pattern) in _SYSTEMS.items():
+        if not (m := pattern.fullmatch(who)):
+            continue
+        said = m.groupdict()
+        found = [s for s, about in roster.items() if _ids(s, about)[system].casefold() == said["id"].casefold()]
+        found = found or [s for s, about in roster.items() if _letters(said.get("name", "")) in _names(about) - {""}]
+        if len(found) == 1:
+            return found[0], ""
         many = "several students" if found else "nobody"
-        return (
-            "",
-            f"{who[:99]!r} is a name by {hint[0]} that fits {many} in roster.csv: it needs a column {hint[1]} with {hint[2]!r}",
-        )
+        return "", f"{who[:99]!r} is a name by {system} that fits {many} in roster.csv: it needs a column {columns}"
     close = nearest(who[:64], roster, 2)
     hint = f": did you mean {' or '.join(close)}? The file's name is the student's id" if close else ""
     return "", f"{who[:64]!r} isn't in the roster{hint}"
@@ -196,22 +176,17 @@ def collect_from(
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"no folder {str(folder)!r} to collect from")
-    known = frozenset(p.name for p in course.release(assignment).glob("*/*") if p.suffix != ".ipynb")
     roster, new, refused, by_student = course.roster(), [], [], {}
-    for who, path, why in inbox(folder, known):
+    for who, path, why in inbox(folder):
         student, unknown = student_named(who, roster)
         if why or not student:
             refused.append(f"{path.relative_to(folder)}: {why or unknown}")
         else:
-            by_student.setdefault(student, []).append((who, path))
+            by_student.setdefault(student, []).append(path)
     with closing(_Reader()) as reader:
         for student, files in by_student.items():
-            spelled = sorted({who for who, _ in files if who.casefold() == student.casefold()})
-            if len(spelled) > 1:
-                refused += [f"two names of one student: {' and '.join(spelled)[:130]}" for _ in files]
-                continue
             wanted = _wanted(course, assignment, student)
-            for path in sorted((path for _, path in files), key=lambda path: path.stat().st_mtime):
+            for path in sorted(files, key=lambda path: path.stat().st_mtime):
                 try:
                     if _taken(course, assignment, student, path, received, reader, wanted):
                         new.append(student)
@@ -227,6 +202,6 @@ def _taken(course, assignment, student, path, received, reader, wanted):
     content, facts = reader.facts(path, wanted)
     if not facts["parsed"] and path.suffix.casefold() not in (".ipynb", ".zip"):
         raise UsageError(f"{path.name}: not a notebook")
-    if why := _of_another(facts, assignment, wanted):
-        raise UsageError(f"{student}: {why}")
+    if facts["parsed"] and 2 * facts["there"] < len(wanted):
+        raise UsageError(f"{student}: it has {facts['there']} of the {len(wanted)} marked cells of {assignment}")
     return take_in(course, assignment, student, content, received or path.stat().st_mtime)

@@ -22,8 +22,7 @@ class AssignmentSettings:
 
     title: str
     world: dict  # settings of `student_corpora.generate_corpus`
-    given: str = ""  # allow-list: names and words of the solutions that the text may contain
-    banned: tuple = ("treekit",)  # modules that a submission may import only as far as the released notebook does
+    hidden: tuple = ()  # modules of the kit that contain a solution: a submission can't read them
 
 # %% ../../nbs/21_classroom/01_course.ipynb #11556a10
 def sources_folder() -> Path:

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST_NOTEBOOK', 'REGIONS', 'STUB', 'ANSWER_HERE', 'cell_source', 'notebook_from', 'read_notebook', 'marks',
-           'release_facts', 'regions', 'solution_texts', 'released_text', 'stripped', 'Exercise', 'exercises',
-           'check_source']
+           'regions', 'solution_texts', 'released_text', 'stripped', 'Exercise', 'exercises', 'check_source']
 
 # %% ../../nbs/21_classroom/00_formats.ipynb #f7c9a2ff
 import json, re
@@ -70,15 +69,6 @@ def marks(
     return found if isinstance(found, dict) and isinstance(found.get("grade_id"), str) else {}
 
 # %% ../../nbs/21_classroom/00_formats.ipynb #55404918
-def release_facts(
-    notebook: dict,  # a student's, with any metadata
-) -> dict:  # assignment, release; empty: it has none
-    "What a release has written into the notebook's metadata."
-    metadata = notebook.get("metadata")
-    found = metadata.get("treekit") if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
 REGIONS = ("SOLUTION", "HIDDEN TESTS")
 _MARK = re.compile(r"^[ \t]*###[ \t]*(BEGIN|END)[ \t]+(SOLUTION|HIDDEN TESTS)[ \t]*$", re.I)
 

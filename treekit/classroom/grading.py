@@ -6,7 +6,7 @@
 __all__ = ['WorkerDied', 'WorkerConnection', 'graded', 'grade_one', 'grade_assignment']
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #6e4631f2
-import ast, base64, contextlib, hashlib, json, os, selectors, signal, tempfile, time
+import base64, contextlib, hashlib, json, os, selectors, signal, tempfile, time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from .course import CourseFolder
 from .formats import cell_source, marks, read_notebook
 from .sandbox import SANDBOXES, Limits, choose_sandbox, hide_process, start
 from .answer_keys import REPLY_ERRORS, exercise_score, read_reply
-from .worker import BANNED, OWN_ERROR
+from .worker import OWN_ERROR
 from ..config import UsageError
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #54df95ca
@@ -99,19 +99,6 @@ def _cell_errors(line, cells):
     return found
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #b7c21d9e
-def _visible_message(source, error):
-    "Message of the released test that failed, found by its line. Its values are left out: they are the submission's."
-    kind, _, at = error.partition(" (line ")
-    if kind == "AssertionError" and at:
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, (ast.Assert, ast.Raise)) and node.lineno <= int(at[:-1]) <= node.end_lineno:
-                text = node.msg if isinstance(node, ast.Assert) else (getattr(node.exc, "args", None) or [None])[0]
-                parts = text.values if isinstance(text, ast.JoinedStr) else [text]
-                said = "".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in parts if p)
-                return said or error
-    return error
-
-
 @dataclass
 class _Run:
     "Run of a submission: restarts the worker when necessary."
@@ -121,7 +108,7 @@ class _Run:
     files: dict
     sandbox: str
     limits: Limits
-    imports: dict = field(default_factory=dict)  # result of `import_rules`
+    hidden: tuple = ()  # modules
     facts: dict | None = None  # result of `submission_facts`
     errors: dict = field(default_factory=dict)  # cell -> error
     connection: WorkerConnection | None = None
@@ -144,6 +131,7 @@ class _Run:
         if self.starts > 3:
             raise WorkerDied("ended")
         self.starts += 1
+        self.connection = WorkerConnection(self.sandbox, self.limits, self.hidden)
         try:
             errors = self.run_cells()
         except WorkerDied:
@@ -153,19 +141,17 @@ class _Run:
             self.errors = errors  # later starts follow hidden tests: ignored
         return self.connection
 
-    def run_cells(self, tests=False):
-        "Errors of the cells, run by a new worker; with `tests` also of the visible tests. Raises `WorkerDied`."
-        self.drop()
-        self.connection = WorkerConnection(self.sandbox, self.limits, tuple(self.imports.get("hidden", ())))
-        read = dict(content=base64.b64encode(self.content).decode(), handed=self.handed, imports=self.imports)
-        message = dict(cells=None, tests=tests, files=self.files, seconds=self.limits.cell, imports=self.imports)
+    def run_cells(self):
+        "Errors of the cells. Raises `WorkerDied`."
+        read = dict(content=base64.b64encode(self.content).decode(), handed=self.handed)
         line = self.connection.send(read, self.left(self.limits.cell + 20))
         if self.facts is None:
             self.facts = json.loads(line)  # no code of the student has run in this process
         if "error" in self.facts:
             raise UsageError(self.facts["error"])
         wait = self.limits.cell * max(1, min(4, len(self.facts["cells"]))) + 20
-        return _cell_errors(self.connection.send(message, self.left(wait)), self.facts["cells"])
+        line = self.connection.send(dict(files=self.files, seconds=self.limits.cell), self.left(wait))
+        return _cell_errors(line, self.facts["cells"])
 
     def drop(self):
         if self.connection:
@@ -196,7 +182,7 @@ def graded(
 ) -> dict:  # exercises, errors of cells, banned imports, wall: the sandbox, seconds
     "Grade a submission. Raises `UsageError` if it isn't a notebook, or can't be parsed within the sandbox's limits."
     started = time.monotonic()
-    run, exercises = _Run(submitted, handed, files, sandbox, limits, key.get("imports", {})), []
+    run, exercises = _Run(submitted, handed, files, sandbox, limits, tuple(key["hidden"])), []
     untouched = {m["grade_id"]: cell_source(c).strip() for c in handed["cells"] if (m := marks(c)).get("solution")}
     try:
         try:
@@ -213,14 +199,6 @@ def graded(
                 exercises.append(about | dict(points=None if answered else 0, of=e["points"], criteria=[], text=text))
             else:
                 exercises.append(about | exercise_score(e["points"], e["calls"], run.replies(e["calls"])))
-        lost = [x for x in exercises if not x["by_hand"] and x["points"] < x["of"]]
-        if lost and run.starts <= 3:
-            with contextlib.suppress(WorkerDied):
-                failed = run.run_cells(tests=True)
-                tests = {m["grade_id"]: cell_source(c) for c in handed["cells"] if (m := marks(c)).get("grade")}
-                for x in lost:
-                    if x["id"] in failed:
-                        x["visible"] = _visible_message(tests[x["id"]], failed[x["id"]])
     finally:
         run.drop()
     missing = sorted(
@@ -228,7 +206,9 @@ def graded(
         for c in handed["cells"]
         if (m := marks(c)).get("solution") and m["grade_id"] not in facts["there"]
     )
-    errors = {b["cell"]: f"{BANNED} (line {b['line']})" for b in reversed(facts["banned"])}  # the first one of a cell
+    errors = {
+        b["cell"]: f"banned import (line {b['line']})" for b in reversed(facts["banned"])
+    }  # the first one of a cell
     return dict(
         exercises=exercises,
         errors=errors | run.errors,

@@ -80,8 +80,9 @@ def export_nbgrader(
     folder: Path,  # a course of nbgrader: the source is written to source/ASSIGNMENT
 ) -> list[Path]:
     "Write an assignment for nbgrader."
-    files, key, _ = made_for(course, assignment, CLASS)
-    made = nbgrader_source(source_of_assignment(course, assignment).notebook, key)
+    files, key = made_for(course, assignment, CLASS)
+    notebook, _ = source_of_assignment(course, assignment)
+    made = nbgrader_source(notebook, key)
     files[f"{assignment}.ipynb"] = (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()
     target = Path(folder, "source", assignment)
     shutil.rmtree(target, ignore_errors=True)
