@@ -10,7 +10,7 @@ from test_sandbox_attacks import ATTACKS, submission
 from treekit.classroom.collect import take_in
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.grading import grade_assignment
-from treekit.classroom.gradebook import export_csv, status_rows
+from treekit.classroom.gradebook import export_rows, standings
 from treekit.classroom.release import release_assignment
 from treekit.classroom.sandbox import Limits
 
@@ -56,8 +56,8 @@ def look_at(c, cheats, grades):
     assert {
         s for s in names if s not in cheats and points(grades[s]) != {"tally-tests": 3, "twice-tests": 2, "text": None}
     } == set()
-    assert len(write_feedback(c, A, "Counting", names)) == len(names) and export_csv(c, A).count("\n") == len(names) + 2
-    assert {r["state"] for r in status_rows(c, A) if r["student"] != "eve"} == {"graded"}
+    assert len(write_feedback(c, A, "Counting")) == len(names) and len(export_rows(c, A)) == len(names) + 2
+    assert {r["state"] for r in standings(c, A) if r["student"] != "eve"} == {"graded"}
 
 
 @needs_wall

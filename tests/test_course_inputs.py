@@ -48,8 +48,8 @@ def test_a_roster_that_cannot_be_read_is_one_line(tmp_path, content, said):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp949"])
 def test_settings_are_read_in_the_same_encodings(tmp_path, encoding):
-    (tmp_path / "settings.toml").write_bytes('title = "검색"\n'.encode(encoding))
-    assert deadline_settings(CourseFolder(tmp_path, tmp_path)).title == "검색"
+    (tmp_path / "settings.toml").write_bytes('[extensions."검색"]\n'.encode(encoding))
+    assert deadline_settings(CourseFolder(tmp_path, tmp_path)).extensions == {"검색": {}}
 
 
 CELLS = {  # cell -> error; `x` is 1 afterwards where there is none

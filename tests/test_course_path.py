@@ -14,7 +14,7 @@ from treekit.classroom.deadlines import deadline_settings
 from treekit.classroom.formats import read_notebook
 from treekit.classroom.gradebook import export_rows
 from treekit.classroom.sandbox import SANDBOXES
-from treekit.classroom.marking import check_marks, open_texts, write_sheet
+from treekit.classroom.marking import update_sheet
 from treekit.cli.course import course_command
 from treekit.cli.handout import init_command
 from treekit.config import UsageError
@@ -39,6 +39,8 @@ def grade_record(student, attempt, read=None):
         exercises=rows,
         errors={},
         missing=[],
+        banned=[],
+        twice=[],
         wall="namespaces",
         seconds=1.0,
     )
@@ -59,7 +61,7 @@ def rows_of(text):
 
 
 def fill_in(course, points):
-    write_sheet(course, A)
+    update_sheet(course, A)
     rows = [f"{s},frequent,{points},right\n" for s in course.students()]
     course.private("by_hand", f"{A}.csv").write_text("".join(["student,exercise,points,remark\n", *rows]))
 
@@ -100,12 +102,18 @@ def test_wrong_settings_are_named(graded, text, said):
 
 def test_manual_grades_are_validated(graded):
     c, sheet = graded, graded.private("by_hand", f"{A}.csv")
-    assert write_sheet(c, A) == 2 and sheet.read_text().count("frequent") == 2 and sheet.stat().st_mode & 0o077 == 0
+    assert (
+        len(update_sheet(c, A)) == 2 and sheet.read_text().count(",frequent,") == 2 and sheet.stat().st_mode & 0o077 == 0
+    )
+    assert TEXT in sheet.read_text()
     sheet.write_text(
         'student,exercise,points,remark\nstudent01,frequent,1.5,"=which, word?"\nstudent02,frequent,,look again\n'
     )
-    assert write_sheet(c, A) == 1  # what was entered stays, also a remark without points
-    assert [(t.points, t.remark) for t in open_texts(c, A)] == [(1.5, "=which, word?"), (None, "look again")]
+    for _ in range(2):  # what was entered stays, also a remark without points
+        assert [(t["points"], t["remark"]) for t in update_sheet(c, A)] == [
+            (1.5, "=which, word?"),
+            (None, "look again"),
+        ]
     for wrong, said in (
         ("student02,frequent,2.5,", "2.5 points, but the exercise has 2"),
         ("student09,frequent,1,", "student09, frequent.*roster"),
@@ -115,12 +123,13 @@ def test_manual_grades_are_validated(graded):
     ):
         sheet.write_text(f"student,exercise,points,remark\n{wrong}\n")
         with pytest.raises(UsageError, match=said):
-            check_marks(c, A)
+            update_sheet(c, A)
     sheet.write_text("student,exercise,points,remark\nstudent01,frequent,,\n")
     c.save("grades", A, "student01", grade_record("student01", "20261204T220000Z-000-abcdef", 0))  # nothing was written
-    assert [t.points for t in open_texts(c, A)] == [0, None]
+    assert [t["points"] for t in update_sheet(c, A)] == [0, None]
     c.save("grades", A, "student02", grade_record("student02", "20261206T005900Z-000-abcdef", 0))
-    assert write_sheet(c, A) == 0 and "student02" not in sheet.read_text(), "a later attempt may have a text"
+    sheet.unlink()
+    assert update_sheet(c, A) and "student02" not in sheet.read_text(), "a later attempt may have a text"
 
 
 def init(folder):
@@ -159,12 +168,12 @@ def test_the_sample_course_from_init_to_export(tmp_path):
     assert c.attempts(A, "student01")[0].name.startswith("20260104T220000Z")
     made = run("grade", A, "--sandbox", WALL, "--seconds", 1, at=folder)
     assert "2 graded" in made and any(f"sandbox: {name}" in made for name in SANDBOXES)
-    command = [sys.executable, "-m", "treekit", "course", "--course", str(folder), "mark", A, "--sheet"]
+    command = [sys.executable, "-m", "treekit", "course", "--course", str(folder), "mark", A]
     at_once = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(12)]
     assert [p.wait() for p in at_once] == [0] * 12 and len(
         rows_of(c.private("by_hand", f"{A}.csv").read_text())
     ) == 3, "each text once"
-    assert "2 to be read" in run("mark", A, "--sheet", at=folder) and TEXT in run("mark", A, "--texts", at=folder)
+    assert "2 to be read" in run("mark", A, at=folder)
     fill_in(c, "2")
     assert "0 to be read" in run("mark", A, at=folder)
     assert (

@@ -34,7 +34,7 @@ def create_course(
         f"{name} = {(today + timedelta(days=7 * week)).isoformat()}"
         for week, name in enumerate(course.assignments(), 1)
     ]
-    settings = settings.format(title="A course" if kit else "A sample course", due="\n".join(dates), extension=dates[1])
+    settings = settings.format(due="\n".join(dates), extension=dates[1])
     write_whole(folder / "settings.toml", settings, private=True)
     course.secret()
     return course

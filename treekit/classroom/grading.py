@@ -265,7 +265,8 @@ def grade_one(
             dict(id=x["id"], title=x["title"], by_hand=x["by_hand"], points=0, of=x["points"], criteria=[])
             for x in key["exercises"]
         ]
-        grade = dict(exercises=none, errors={"notebook": str(e)}, missing=[], wall=sandbox, seconds=0.0)
+        grade = dict(exercises=none, errors={"notebook": str(e)}, banned=[], missing=[], twice=[])
+        grade |= dict(wall=sandbox, seconds=0.0)
     course.save("grades", assignment, student, about | grade)
     return about | grade
 

@@ -30,7 +30,7 @@ def course_command(context, course, sources):
       treekit course release 1_word_counts          a corpus and a notebook for each student of roster.csv
       treekit course collect 1_word_counts inbox/   take in what they hand in
       treekit course grade 1_word_counts            in a sandbox, in parallel; stop it and go on at any time
-      treekit course mark 1_word_counts             grade the texts, in a sheet
+      treekit course mark 1_word_counts             a sheet to grade the texts in
       treekit course feedback 1_word_counts         a page for each student
       treekit course export 1_word_counts           a CSV for the grade book
       treekit course status 1_word_counts           how far everybody is
@@ -187,10 +187,10 @@ def _notes(grades):
         notes = [f"not read: {g['errors']['notebook']}"] if "notebook" in g["errors"] else []
         stopped = {c["why"]: e["id"] for e in g["exercises"] for c in e["criteria"] if c["why"] in _ENDED}
         notes += [f"{why}: {exercise}" for why, exercise in stopped.items()]
-        banned = ", ".join(f"{b['module']} ({b['cell']}, line {b['line']})" for b in g.get("banned", ()))
+        banned = ", ".join(f"{b['module']} ({b['cell']}, line {b['line']})" for b in g["banned"])
         if banned:
             notes.append(f"banned imports, cells not run: {banned}")
-        if g.get("twice"):
+        if g["twice"]:
             notes.append(f"there twice, the last one counts: {', '.join(g['twice'])}")
         if notes:
             yield printable(f"{g['student']}: {'; '.join(notes)}")
@@ -198,29 +198,19 @@ def _notes(grades):
 # %% ../../nbs/25_cli/03_course.ipynb #e6b7de2e
 @course_command.command("mark")
 @click.argument("assignment")
-@click.option("--sheet", is_flag=True, help="Add a row for each open text to private/by_hand/ASSIGNMENT.csv.")
-@click.option("--texts", is_flag=True, help="Print the open texts.")
-def mark_command(assignment, sheet, texts):
-    """Grade the texts. Without options: validate the sheet and list what is still to be read."""
-    from treekit.classroom.marking import check_marks, write_sheet
-    from treekit.utils.sanitize import printable
+def mark_command(assignment):
+    """Grade the texts in a sheet: add each new text to private/by_hand/ASSIGNMENT.csv, and validate what is filled in."""
+    from treekit.classroom.marking import update_sheet
 
     chosen = _course(assignment)
-    if sheet:
-        write_sheet(chosen, assignment)
-    found = check_marks(chosen, assignment)
-    unread = [t for t in found if t.points is None]
-    lines = [f"{_number(len(found), 'text')}, {len(unread)} to be read"]
+    found = update_sheet(chosen, assignment)
+    unread = sum(t["points"] is None for t in found)
+    click.echo(f"{_number(len(found), 'text')}, {unread} to be read")
     if not found:
-        lines.append(f"nothing is graded yet, or the assignment has no text: see `treekit course status {assignment}`")
-    if sheet:
+        click.echo(f"nothing is graded yet, or the assignment has no text: see `treekit course status {assignment}`")
+    elif unread:
         path = os.path.relpath(chosen.private("by_hand", f"{assignment}.csv"))
-        lines.append(f"fill in {path}, then run `treekit course mark {assignment}`")
-    for t in unread:
-        lines.append(f"{t.student}, {t.exercise}, of {t.of:g}")
-        if texts:
-            lines += [f"    {printable(line)}" for line in t.text.splitlines()]
-    click.echo("\n".join(lines))
+        click.echo(f"fill in {path}, then run `treekit course mark {assignment}` again")
 
 # %% ../../nbs/25_cli/03_course.ipynb #0b9e2979
 @course_command.command("feedback")
@@ -242,11 +232,11 @@ def feedback_command(assignment):
 @click.option("--out", metavar="FILE", help="Where to.  [default: the terminal]")
 def export_command(assignment, out):
     """The grades as CSV."""
-    from treekit.classroom.gradebook import export_csv
+    from treekit.classroom.gradebook import export_rows
     from treekit.utils.atomic_write import write_whole
+    from treekit.utils.sanitize import csv_text
 
-    chosen = _course(assignment)
-    text = export_csv(chosen, assignment)
+    text = csv_text(export_rows(_course(assignment), assignment))
     if out:
         write_whole(Path(out), text, private=True)
     else:
@@ -257,14 +247,13 @@ def export_command(assignment, out):
 @click.argument("assignment")
 def status_command(assignment):
     """Who has handed in, and what was graded."""
-    from treekit.classroom.gradebook import status_rows
+    from treekit.classroom.gradebook import standings
 
-    rows = status_rows(_course(assignment), assignment)
-    for r in rows:
-        points = "" if r["points"] is None else f"{r['points']:g} points"
+    for r in standings(_course(assignment), assignment):
+        points = f"{r['points']:g} points" if "points" in r else ""
         released = "released" if r["released"] else "not released"
         late = f"  {r['late_hours']:g} hours late" if r["late_hours"] else ""
-        banned = f"  {_number(r['banned'], 'banned import')}" if r["banned"] else ""
+        banned = f"  {_number(len(r['banned']), 'banned import')}" if r.get("banned") else ""
         click.echo(
             f"{r['student']:<20} {released:<13} {_number(r['attempts'], 'attempt'):<11} {r['state']:<14} {points}{late}{banned}"
         )
