@@ -103,7 +103,9 @@ def test_wrong_settings_are_named(graded, text, said):
 def test_manual_grades_are_validated(graded):
     c, sheet = graded, graded.private("by_hand", f"{A}.csv")
     assert (
-        len(update_sheet(c, A)) == 2 and sheet.read_text().count(",frequent,") == 2 and sheet.stat().st_mode & 0o077 == 0
+        len(update_sheet(c, A)) == 2
+        and sheet.read_text().count(",frequent,") == 2
+        and sheet.stat().st_mode & 0o077 == 0
     )
     assert TEXT in sheet.read_text()
     sheet.write_text(
