@@ -778,7 +778,7 @@ DRAWN = [[text] * 12 for text in ("\ufffe\uffff\x00\ud800 <fzx> ]]>", "$ab\\q$ a
 def properties():
     "All properties, with their shares of the time."
     readers = reply_readers()
-    names = "rdr2.curate|graphrag|hipporag|paths|toq|react|zero|judge|chainrag|value|treerare"
+    names = "graphrag|hipporag|paths|toq|react|zero|judge|chainrag|value|treerare"
     json_readers = {name: run for name, run in readers.items() if re.search(names, name)}
 
     known = recorded_replies.prompts()

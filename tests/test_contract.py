@@ -349,7 +349,6 @@ def test_chunks_of_any_length_are_accepted_and_shown(words):
     ("arise", "width=3 alpha=-1.0 rollout_weight=0.0 refuses=words", True),
     ("searchr", "fusion=reciprocal max_steps=4", True),
     ("treerare", "labelled=True merged_relations=names", True),
-    ("rdr2", "fallback=True", True),
     ("arise", "top_k=1 iterations=30 value=verifier", False),  # the paper decides
     ("searchr", "refill=True masked=0 decomposer=prompted", False),  # what other printed rows are
     ("rdr2", "refuse=False reading=code", False),

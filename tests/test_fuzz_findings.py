@@ -54,7 +54,6 @@ JSON_READERS = (
     "paths.generate",
     "toq.evaluate.en",
     "tree_of_thoughts.value",
-    "rdr2.curate",
 )
 
 

@@ -6,7 +6,6 @@ from fakes import FakeShelf
 from treekit.corpora.documents import build_tree
 from treekit.corpora.lookup import Documents
 from treekit.core.types import Passage, QAPair, Question
-from treekit.papers.rdr2.method import RDR2
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
 from treekit.papers.rdr2.training_data import (
     MAJORITIES,
@@ -97,12 +96,8 @@ def test_a_view_is_made_for_each_passage():
     hits = [Hit(Passage(str(i), "Mole", MOLE[i].text), 1.0, i) for i in (2, 4, 2)]
     shelf, asked = FakeShelf(hits), [Question("q", "asqa", "When?")]
 
-    def visible(**per):
-        return [rst.visible for _, rst in views(asked, shelf, Documents([MOLE]), **per)]
-
-    content = tuple(n.id for n in MOLE.nodes if n.type == "content")
-    assert visible() == [(i,) for i in content] and visible(per="document") == [content]
-    assert RDR2().views == "passage"
+    content = [n.id for n in MOLE.nodes if n.type == "content"]
+    assert [rst.visible for _, rst in views(asked, shelf, Documents([MOLE]))] == [(i,) for i in content]
 
 
 def test_labels_follow_from_the_gold_answers():

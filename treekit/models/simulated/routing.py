@@ -285,10 +285,4 @@ def behaviours(call: TaskCall) -> list[tuple[str, int, str]]:
     return chosen
 
 # %% ../../../nbs/11_models/2_simulated/14_routing.ipynb #b0c1a008
-def _curate_route(call: TaskCall) -> list[dict]:
-    "One turn with a reason for each node (C.1)."
-    why = {"ANSWER": "states what the question asks for", "EXPAND": "may hold what the question asks for"}
-    return [dict(id=n, tag=tag.lower(), explanation=why[tag]) for tag, n, _ in behaviours(call)]
-
-
-HANDLERS = dict(route=behaviours, curate_route=_curate_route)  # task -> function of a call
+HANDLERS = dict(route=behaviours)  # task -> function of a call

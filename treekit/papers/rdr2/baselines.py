@@ -341,8 +341,6 @@ class ASC(Reader):
             node.text = LIST.render(kept) if kept else replies[0]
         else:
             node.text = " ".join(kept) or replies[0]
-        if kind == "list" and self.items == "cleaned":
-            node.text = LIST.render(LIST.fallback(node.text))
         return Prediction(node.text, context.trace, context.usage)
 
     def _clusters(self, atoms, kind, context):

@@ -39,14 +39,10 @@ class RDR2(Reader):
     similarity: bool = True
     content: bool = True  # False: no text is visible at first
     refuse: bool = True  # False: the router has to answer or expand in each step
-    views: Literal["passage", "document"] = "passage"  # a first subtree for each of them
-    headings: bool = True  # include the headings (and list heads) above the answered nodes; False: as in Table 11
-    fallback: bool = False  # read the retrieved passages where routing selected nothing
     longest: int | None = 60_000  # limit of a subtree's characters, about 15,000 tokens; None: no limit
-    seed: int = 0  # for the random heading
 
     def __post_init__(self):
-        check_fields(self, top_k=0, seed=0)
+        check_fields(self, top_k=0)
         for name, least in dict(iterations=0, longest=1).items():
             value = getattr(self, name)
             if value is not None and value < least:
@@ -89,10 +85,8 @@ def first_steps(
     if not method.content:
         return [shortened(method, RoutingStep(RST(tree, ()), ()))]
     if not method.similarity:
-        seed = f"{method.seed} {question.id} {tree.id or tree.title}"
+        seed = f"0 {question.id} {tree.id or tree.title}"
         return [shortened(method, step) for step in method.rules.random_steps(tree, seed, len(places))]
-    if method.views == "document":
-        places = [tuple(sorted({i for nodes in places for i in nodes}))]
     steps = {}  # visible nodes -> their step
     for nodes in places:
         rst = (
@@ -162,7 +156,7 @@ async def route_document(
         await ask_router(method, question, step, context, document)
 
     route, wave = Route(group), first_steps(method, question, group)
-    if method.similarity and method.content and method.views == "passage":
+    if method.similarity and method.content:
         route.twins = len(group.places) - len(wave)
     unfolding = method.rules.unfolding(method, group.tree, wave)
     while wave:
@@ -181,11 +175,11 @@ def routed_passages(
     passages, routes = [], iter(routes)
     for group in groups:
         route = next(routes) if group.tree else None
-        if route is None or route.unread and method.fallback:
+        if route is None:
             passages += group.passages
         elif route.answers:
             tree, kept = group.tree, {*route.answers}
-            if method.headings and (method.structure or method.rules.shows_ancestors):
+            if method.structure or method.rules.shows_ancestors:
                 kept |= {a for i in route.answers for a in tree.ancestors(i)} - {0}
             passages.append(Passage(tree.id, tree.title, "\n".join(_marked(tree, i) for i in sorted(kept))))
     return passages
@@ -220,8 +214,6 @@ async def routed_evidence(
     passages = routed_passages(method, groups, routes)
     if not passages:
         counts["all_refused"] = 1
-        if method.fallback:
-            passages = [h.passage for h in hits]
     steps = [n for r, node in zip(routes, nodes) for n in record_steps(method.longest, context.trace, node, r)]
     note_counts(root, steps, len(hits), counts)
     return passages

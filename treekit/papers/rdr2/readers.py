@@ -125,7 +125,6 @@ async def read_passages(
     alone: bool = False,  # without retrieval: the prompt has no section for passages
     answers: str = "auto",  # kind of answer
     length_control: bool = False,  # state the references' average length in the prompt
-    items: str = "line",  # form of a list, as `Reader.items`
 ) -> str:  # $a$
     "$a = \\operatorname{Reader}(q, C)$ (Eq. 3): one call."
     kind = answer_kind(question, answers)
@@ -134,8 +133,6 @@ async def read_passages(
     node.text = await context.ask(
         READ[kind, alone], node=node, question=question.question.strip(), length=length, **given
     )
-    if kind == "list" and items == "cleaned":
-        node.text = LIST.render(LIST.fallback(node.text))
     return node.text
 
 # %% ../../../nbs/17_papers/5_rdr2/01_readers.ipynb #23345dab
@@ -146,8 +143,6 @@ class Reader:
     top_k: int = 5  # passages
     answers: Literal["auto", "long", "list"] = "auto"  # kind of answer; auto: by the data set
     length_control: bool = False  # match the references' average length, as the paper's Llama readers do
-    # form of a list: as the model wrote it (ALCE), or parsed and written with commas
-    items: Literal["line", "cleaned"] = "line"
 
     def __post_init__(self):
         check_fields(self, top_k=0)
@@ -163,7 +158,7 @@ class Reader:
         passages = await self._evidence(question, hits, context, root)
         root.data["passages"] = [dict(title=p.title, text=p.text) for p in passages]
         node = context.trace.add("answer", "", parent=root)
-        wanted = dict(answers=self.answers, length_control=self.length_control, items=self.items)
+        wanted = dict(answers=self.answers, length_control=self.length_control)
         answer = await read_passages(context, question, passages, node, alone=not self.top_k, **wanted)
         return Prediction(answer, context.trace, context.usage)
 
