@@ -488,21 +488,25 @@ def _costs(paper, folder):
 
 
 def _failures(paper, folder):
-    "Most frequent warnings in the answers of the paper's method."
+    "Where the paper's method loses gold answers, and its most frequent warnings."
     own = _own_row(_small_rows(paper, folder))
+    lost = [r for r in read_rows(folder / "real" / "methods_lost.csv") if own and r["method"] == own["method"]]
     rows = [r for r in read_rows(folder / "real" / "methods_warnings.csv") if own and r["method"] == own["method"]]
-    if not own:
+    if not lost:
         return ""
+    n = {name: sum(int(r[name]) for r in lost) for name in list(lost[0])[3:]}
+    where = (
+        f"{md(own['method'])} with SmolLM2, {n['golds']} gold answers: {n['stated']} stated by the answer, {n['not found']} in no prompt, "
+        f"{n['not read']} in a prompt and no reply, {n['not kept']} in a reply and not in the answer; of {n['in the question']} no stage can "
+        "be told ([all rows](../real/methods_lost.md))."
+    )
     if not rows:
-        return f"No answer of {md(own['method'])} has a warning with SmolLM2."
+        return f"{where} No answer has a warning."
     lines = [
         f"- {r['questions']} of {r['n']} questions: {md(r['warning'])}"
         for r in sorted(rows, key=lambda r: -int(r["questions"]))[:3]
     ]
-    return (
-        f"{md(own['method'])} with SmolLM2, its most frequent warnings ([all](../real/methods_warnings.md)):\n\n"
-        + "\n".join(lines)
-    )
+    return f"{where} Its most frequent warnings ([all](../real/methods_warnings.md)):\n\n" + "\n".join(lines)
 
 
 def _choices(paper, folder):

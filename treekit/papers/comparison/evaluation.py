@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SIZES_ON_TWO_CORES', 'SMALL_SEARCH', 'TOP_K', 'TWO_SETS', 'ROWS', 'TRAINED', 'ABLATIONS', 'PLAIN', 'PROMPTED',
-           'ComparedMethod', 'small_run', 'ablations', 'warnings_by_method', 'beside_baselines', 'own_and_best',
-           'what_methods_add', 'methods_table', 'ablations_table']
+           'STAGES', 'ComparedMethod', 'small_run', 'ablations', 'warnings_by_method', 'beside_baselines',
+           'lost_answers', 'own_and_best', 'what_methods_add', 'methods_table', 'ablations_table']
 
 # %% ../../../nbs/17_papers/6_comparison/01_evaluation.ipynb #bca489b1
 import re
@@ -13,6 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ...analysis.outcomes import calls_of
 from ...baselines import chainrag
 from ...config import Profile, load_profile
 from ...core.method import configure, settings
@@ -20,18 +21,22 @@ from ...llm.local_client import SMOLLM2
 from ..arise import method as arise
 from ..arise.evaluation import scorer_for
 from .. import registry
-from .figures import beside_plot, cost_plot
+from .figures import beside_plot, cost_plot, lost_plot
 from ..rdr2 import method as rdr2
 from ..searchr import method as searchr
 from ..toq.method import TreeOfQuestion
 from ..treerare import method as treerare
 from ...experiments.correct_answers import QUALITY, metric_name
 from ...experiments.spending import question_scores
+from ...experiments.planning import open_store
 from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ...experiments.tables import PRINTED, sample_questions, setting
 from ...figures.artefact import Artefact
+from ...language.normalization import norm
+from ...scoring.short import covers
 from ...scoring.statistics import bootstrap, paired_test
+from ...store.run_store import Store
 
 # %% ../../../nbs/17_papers/6_comparison/01_evaluation.ipynb #3572f24b
 @dataclass(frozen=True)
@@ -185,6 +190,43 @@ def beside_baselines(
     return made
 
 
+STAGES = ("not found", "not read", "not kept", "in the question")  # where a gold answer is lost, in order
+
+
+def _stage(gold, row, calls):
+    "Where a gold answer is lost, by the prompts and replies of an answer; empty: the answer states it."
+
+    def told(text):
+        return any(covers(text, alias, whole_words=True) for alias in gold)
+
+    if any(covers(row.answer, alias) for alias in gold):  # as the table's metric
+        return ""
+    if {norm(alias) for alias in gold} & {"yes", "no"} or told(row.question.question):
+        return STAGES[3]
+    if any(told(c["reply"]) for c in calls):
+        return STAGES[2]
+    return STAGES[1] if any(told(m["content"]) for c in calls for m in c["messages"]) else STAGES[0]
+
+
+def lost_answers(
+    results: Results,
+    rows: dict[str, ComparedMethod],
+    store: Store,  # of the run
+) -> list[dict]:  # paper, method, dataset, golds, stated, and a number for each of `STAGES`
+    """Where gold answers are lost: in no prompt (not found), in a prompt and no reply (not read), in a reply and not in the answer (not kept).
+    Of an answer that is yes, no or named in the question no stage can be told."""
+    counts = {}
+    for row in results.rows:
+        calls, seen = calls_of(row, store), counts.setdefault((row.method, row.dataset), Counter())
+        golds = [pair.answers for pair in row.question.qa_pairs] or [row.question.answers]
+        seen.update(_stage(gold, row, calls) for gold in golds)
+    return [
+        dict(paper=rows[m].paper, method=m, dataset=PRINTED[d], golds=seen.total(), stated=seen[""])
+        | {stage: seen[stage] for stage in STAGES}
+        for (m, d), seen in counts.items()
+    ]
+
+
 def own_and_best(
     lines: list[dict],  # from `beside_baselines`
 ) -> list[tuple[dict, dict]]:  # line of the paper's own method, line of its best baseline; by paper and data set
@@ -248,6 +290,13 @@ def methods_table(
     title = f"Real questions, methods: Tokens and quality of each paper's method, and of its best baseline, with {who}"
     t.draw(partial(cost_plot, own_and_best(lines), who), "cost", title=title)
     note = "questions: those with the warning, of n. A warning is written where a reply is in another format, was cut, or a step wasn't made."
+    lost, title = lost_answers(results, rows, open_store(t.P)), f"Where {who} loses the gold answers"
+    stages = (
+        "golds: gold answers; stated: by the answer. The others, by the first stage that lacks them: not found, in no prompt; not read, in a "
+        "prompt and in no reply; not kept, in a reply and not in the answer. in the question: yes, no, or named there, so that no stage can be told."
+    )
+    t.save(lost, "lost", title, f"Model: {results.model}. {stages}", digits=0)
+    t.draw(partial(lost_plot, lost, who), "lost", title=f"Real questions, methods: {title}")
     t.save(
         warnings_by_method(results), "warnings", "Warnings in the traces", f"Model: {results.model}. {note}", digits=0
     )
