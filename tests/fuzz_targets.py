@@ -345,7 +345,7 @@ def cassette():
             store.put_calls(said, canonical, "m", "offline", dict(method="zero-shot", question=str(i)), [0.1, None])
             store.put_prediction(f"p{i}", dict(answer="x", trace=dict(nodes=[], notes=[])))
         store.put_failure("f", dict(answer="", error="no", usage=dict(calls=1)))
-        path = store.pack(folder() / "good.cassette", dict(command="x"))
+        path = store.pack(folder() / "good.cassette")
     return path.read_bytes()
 
 

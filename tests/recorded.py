@@ -39,7 +39,6 @@ class Spied:
 
 def recorded_calls(store):
     "(method, node, sample, parameters, text) of each call, in the order of the call log."
-    store.flush()
     rows = store.query(
         "SELECT l.method, l.node, c.sample, r.body FROM call_log l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
         "l.outcome = 0 ORDER BY l.rowid"
@@ -53,7 +52,6 @@ def recorded_calls(store):
 
 def timed_calls(store):
     "(node, text, start, end) of each call, by the store's clock."
-    store.flush()
     rows = store.query(
         "SELECT l.node, r.body, c.time, c.completion FROM call_log l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
         "WHERE l.outcome = 0 ORDER BY c.time"

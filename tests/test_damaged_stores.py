@@ -99,7 +99,6 @@ def test_a_changed_byte_of_a_reply_is_noticed(tmp_path, capfd):
     replies = dict(a=Completion("Lyon", 3, 4, latency=0.1), b=Completion("Lyon"))
     with Store(tmp_path / "s.sqlite") as store:
         store.put_calls(replies, '{"messages":[]}', "m", "e", {}, [None, None])
-        store.flush()
         with store.transaction() as db:
             db.execute("UPDATE calls SET completion = replace(completion, 'Lyon', 'Lyan') WHERE key = 'a'")
             db.execute("UPDATE calls SET completion = json_remove(completion, '$.crc') WHERE key = 'b'")

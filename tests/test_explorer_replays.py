@@ -104,7 +104,6 @@ def test_a_model_that_is_gone_answers_from_the_store_and_is_named_when_it_would_
     path = next(k for k in calls(opened) if model_of(store, k) == "my navigator")
     with store.transaction() as db:
         db.execute("DELETE FROM calls WHERE key=?", (path,))
-    store.recent.clear()
     with pytest.raises(UsageError, match="the run's navigator 'my navigator'") as said:
         switch(opened, "SEARCH-R*", dict(similar=4))
     assert "\n" not in str(said.value)
@@ -120,7 +119,6 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay():
     [row] = store.query("SELECT * FROM calls WHERE key=?", path)
     with store.transaction() as db:
         db.execute("DELETE FROM calls WHERE key=?", (path,))
-    store.recent.clear()
     try:
         for edits, when in (
             (Edits(), "without an edit"),

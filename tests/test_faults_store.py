@@ -13,7 +13,7 @@ from treekit.core.method import Prediction
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import RESERVE, Store
 from treekit.core.types import Passage, Question
-from treekit.store.errors import StoreFailed
+from treekit.store.schema import StoreFailed
 from treekit.experiments.resources import LazyRetriever, chat_for
 from treekit.experiments.run import run
 

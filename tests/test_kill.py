@@ -19,20 +19,16 @@ def start(path, url):
 def recorded(path):
     "The (text, sample) of every call in a store."
     with Store(path) as store:
-        rows = store.connection.db.execute("SELECT body, sample FROM calls JOIN requests ON hash = request").fetchall()
+        rows = store.db.execute("SELECT body, sample FROM calls JOIN requests ON hash = request").fetchall()
         return {(json.loads(zlib.decompress(body))["messages"][0]["content"], sample) for body, sample in rows}
 
 
 def contents(path):
     "Everything in a store that must not depend on when it was killed."
     with Store(path) as store:
-        calls = {
-            key: json.loads(text)["text"]
-            for key, text in store.connection.db.execute("SELECT key, completion FROM calls")
-        }
+        calls = {key: json.loads(text)["text"] for key, text in store.db.execute("SELECT key, completion FROM calls")}
         predictions = {
-            key: store.get_prediction(key)
-            for (key,) in store.connection.db.execute("SELECT key FROM predictions").fetchall()
+            key: store.get_prediction(key) for (key,) in store.db.execute("SELECT key FROM predictions").fetchall()
         }
         usage = [
             {k: u[k] for k in ("method", "dataset", "question", "calls", "tokens_in", "tokens_out", "cost_original")}

@@ -243,7 +243,6 @@ class Study:
 # %% ../../nbs/26_api/02_studies.ipynb #9f0625c6
 def _calls_in(store):
     "Number of calls in a store."
-    store.flush()
     return store.query("SELECT COUNT(*) FROM calls")[0][0]
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ..config import Replay, UsageError, work_dir
 from ..core.fingerprints import fingerprint
-from ..store.schema import add_table, cassette_tables, create_tables, has_table
-from ..store.cassette_archive import is_archive, plain_store, open_archive
+from ..store.schema import cassette_tables, create_tables
+from ..store.cassette_archive import is_archive, open_archive, open_cassette
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
 from ..corpora.load import sample_rows, corpus_files
@@ -44,7 +44,6 @@ def note_read(
     failures: list = (),  # keys of the failures that it repeated
 ):
     "Record the calls, questions and failures that a run has read."
-    store.flush()
     keys = [
         key for (key,) in store.query("SELECT DISTINCT key FROM call_log WHERE run=?", store.run)
     ]  # only this run's calls
@@ -76,34 +75,20 @@ def cut_store(
     keys: set,  # of the calls and failures to take
 ) -> bytes:  # of a SQLite file
     "Extract calls from a store into a new one."
-    with (
-        closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as whole,
-        closing(sqlite3.connect(":memory:", isolation_level=None)) as small,
-    ):
+    with open_cassette(store) as whole, closing(sqlite3.connect(":memory:", isolation_level=None)) as small:
         create_tables(small)
         calls = [row for key in sorted(keys) for row in whole.execute("SELECT * FROM calls WHERE key=?", (key,))]
-        asked = [
-            whole.execute("SELECT * FROM requests WHERE hash=?", (hash,)).fetchone()
-            for hash in sorted({row[1] for row in calls})
-        ]
-        asked = sorted((zlib.decompress(body), hash, *who) for hash, *who, body in asked)
-        order = {hash: i for i, (_, hash, *_) in enumerate(asked)}
-        small.executemany(
-            "INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", sorted(calls, key=lambda row: (order[row[1]], row[2]))
-        )
-        if has_table(whole, "failures"):
-            failed = [
-                row
-                for key in sorted(keys)
-                for row in whole.execute("SELECT key, row, NULL, 0.0 FROM failures WHERE key=?", (key,))
-            ]
-            if failed:
-                add_table(small, "failures")
-                small.executemany("INSERT INTO failures VALUES (?,?,?,?)", failed)
-        small.executemany(
-            "INSERT INTO requests VALUES (?,?,?,?)",
-            ((hash, *who, zlib.compress(body, 0)) for body, hash, *who in asked),
-        )
+        hashes = sorted({row[1] for row in calls})
+        requests = [whole.execute("SELECT * FROM requests WHERE hash=?", (hash,)).fetchone() for hash in hashes]
+        requests = sorted((zlib.decompress(body), hash, *who) for hash, *who, body in requests)
+        order = {hash: i for i, (_, hash, *_) in enumerate(requests)}
+        calls.sort(key=lambda row: (order[row[1]], row[2]))
+        small.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", calls)
+        sql = "SELECT key, row, NULL, 0.0 FROM failures WHERE key=?"
+        failed = [row for key in sorted(keys) for row in whole.execute(sql, (key,))]
+        small.executemany("INSERT INTO failures VALUES (?,?,?,?)", failed)
+        bodies = ((hash, *who, zlib.compress(body, 0)) for body, hash, *who in requests)
+        small.executemany("INSERT INTO requests VALUES (?,?,?,?)", bodies)
         return small.serialize()
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #5cb2e840
@@ -180,17 +165,9 @@ def calls_in(
     path: Path | str,
 ) -> int:
     "Number of calls in a cassette. `UsageError` for any other file."
-    try:
-        with (
-            plain_store(path) as plain,
-            closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as db,
-        ):
-            cassette_tables(db, Path(path).name)
-            return db.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-    except sqlite3.Error as e:
-        raise UsageError(
-            f"{Path(path).name!r} can't be read as a cassette ({e}): treekit cassette pack makes one"
-        ) from None
+    with open_cassette(path) as db:
+        cassette_tables(db, Path(path).name)
+        return db.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #743f0631
 def _unpacked_name(name):

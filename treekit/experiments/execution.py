@@ -31,7 +31,7 @@ from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.openai_client import NeverReached
 from ..llm.prices import BudgetExceeded
 from ..retrieval.factory import check_weights
-from ..store.errors import StoreFailed
+from ..store.schema import StoreFailed
 from ..store.run_store import Store, run_lock
 from ..utils.model_files import MissingModel
 from ..utils.notices import notify

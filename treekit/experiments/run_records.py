@@ -16,7 +16,6 @@ from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
 from .provenance import RunFacts
-from ..store.schema import add_table
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #02452488
 def to_record(value: Any) -> Any:  # JSON-able
@@ -68,16 +67,10 @@ def _pack(value):
     return zlib.compress(json.dumps(value).encode(), 1)
 
 
-def _there(store):
-    "Whether the store has records (older stores have none). Records are written immediately, unlike calls."
-    return bool(store.connection.query("SELECT 1 FROM sqlite_master WHERE name = 'saved_runs'"))
+def _unpacked(body):
+    return json.loads(zlib.decompress(body))
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #a02a94f2
-def _profile_of(profile):
-    "Values of a profile, without credentials in its address."
-    return vars(profile) | dict(endpoint=canonical_endpoint(profile.endpoint))
-
-
 def models_record(
     models: Any,  # `treekit.experiments.run.Models`
     library: Any,  # `treekit.experiments.resources.Resources`
@@ -86,8 +79,8 @@ def models_record(
 ) -> dict:  # role -> its model
     """Models of a run with their fingerprints, so that a replay uses the same. Of llm, router and navigator: model, endpoint, defaults
     (None: no model of its own); of parser, annotator and embedder: fingerprint."""
-    llm = dict(model=models.model, endpoint=canonical_endpoint(models.endpoint), defaults=models.defaults)
-    said = dict(llm=llm, router=_model_record(models.router), navigator=_model_record(models.navigator))
+    clients = dict(llm=models, router=models.router, navigator=models.navigator)
+    said = {role: _model_record(client) for role, client in clients.items()}
     dataset, (question, *_) = next(iter(questions.items()))
     needs = {need for method in methods.values() for need in requirements_of(method)}
     for need, name in dict(parser="parser", embedder="embedder", corpus="annotator").items():
@@ -103,24 +96,6 @@ def _model_record(chat):
     return chat and dict(model=chat.model, endpoint=canonical_endpoint(chat.endpoint), defaults=chat.defaults)
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #c3c4939a
-def _packed(questions, store):
-    "Serialized questions: data set -> {a question's name in the store: its packed record, or nothing if the store has it}."
-    names = {d: {f"q:{fingerprint(q)[:24]}": q for q in qs} for d, qs in questions.items()}
-    held = _held(store, [name for own in names.values() for name in own]) if _there(store) else ()
-    return {
-        d: {name: b"" if name in held else _pack(to_record(q)) for name, q in own.items()} for d, own in names.items()
-    }
-
-# %% ../../nbs/14_experiments/01_run_records.ipynb #611842ba
-def _held(store, names):
-    "Names of the records that the store has."
-    sql = "SELECT key FROM saved_runs WHERE key IN (SELECT value FROM json_each(?))"
-    return {key for (key,) in store.connection.query(sql, json.dumps(names))}
-
-
-_NOW = "max(?, 1e-6 + (SELECT coalesce(max(time), 0) FROM saved_runs))"  # later than all saved runs, also if the clock was set back
-
-
 def save_run(
     store: Any,  # a `Store`
     methods: dict,  # name -> method
@@ -129,24 +104,14 @@ def save_run(
     rows: list,  # `Row`s: methods × datasets × questions
     given: tuple = (),  # datasets whose passages the caller gave
     about: dict = {},  # more to say: a fork's parent and edits, a run's name
-    models: dict = {},  # who answered, by role (`treekit.experiments.run_models`)
+    models: dict = {},  # who answered, by role: `models_record`
     facts: dict = {},  # (method, dataset) -> its `RunFacts`
 ) -> str:  # the record's name
-    "Write down what was run. A record that is there keeps all but its time and facts, and gets the models that an older treekit left out."
-    said = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows]
+    "Write down what was run. The same run keeps its name, and has its time and facts from the last time."
+    said, now = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows], time.time()
     name = fingerprint(said, about)[:12]
-    if _there(store) and (found := store.query("SELECT body FROM saved_runs WHERE key=?", name)):
-        [[packed_body]] = found
-        body = json.loads(zlib.decompress(packed_body))
-        packed_body = _pack(dict(models=models) | body | (dict(facts=_facts(facts)) if facts else {}))
-        store.write(
-            lambda db: db.execute(
-                f"UPDATE saved_runs SET time={_NOW}, body=? WHERE key=?", (time.time(), packed_body, name)
-            )
-        )
-        return name
-    asked = _packed(questions, store)
-    served = dict.fromkeys(name for own in facts.values() for name in own.served)
+    asked = {d: {f"q:{fingerprint(q)[:24]}": q for q in qs} for d, qs in questions.items()}
+    served = dict.fromkeys(model for own in facts.values() for model in own.served)
     head = dict(
         profile=profile.name,
         model=", ".join(served) or profile.model,
@@ -156,57 +121,47 @@ def save_run(
         failed=sum(bool(error) for *_, error in said),
     )
     body = dict(
-        profile=_profile_of(profile),
+        profile=vars(profile) | dict(endpoint=canonical_endpoint(profile.endpoint)),  # without credentials
         methods={n: to_record(m) for n, m in methods.items()},
-        questions={d: list(keys) for d, keys in asked.items()},
+        questions={d: list(own) for d, own in asked.items()},
         rows=said,
         given=list(given),
         models=models,
-        facts=_facts(facts),
+        facts=[[*cell, {k: v for k, v in vars(own).items() if v not in ("", None, ())}] for cell, own in facts.items()],
     )
-    _insert(store, name, json.dumps(head), body, asked)
+    held = {key for (key,) in store.query("SELECT key FROM saved_runs WHERE key LIKE 'q:%'")}
+    new = {key: _pack(to_record(q)) for own in asked.values() for key, q in own.items() if key not in held}
+    entries = [*((key, "", packed, now) for key, packed in new.items()), (name, json.dumps(head), _pack(body), now)]
+    with store.transaction() as db:
+        db.executemany("INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,?)", entries)
     return name
-
-
-def _facts(facts):
-    "Facts of a run's cells as plain values, without the empty ones."
-    return [[m, d, {k: v for k, v in vars(own).items() if v not in ("", None, ())}] for (m, d), own in facts.items()]
-
-
-def _insert(store, name, head, body, asked):
-    "Write a record with its questions."
-    every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
-
-    def write(db):
-        add_table(db, "saved_runs")
-        db.executemany(
-            "INSERT OR IGNORE INTO saved_runs VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q]
-        )
-        db.execute(f"INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,{_NOW})", (name, head, _pack(body), now))
-
-    store.write(write)
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #673b504e
 def saved_runs(
     store: Any,  # a `Store`
 ) -> list[dict]:  # name, time, profile, model, methods, datasets (name -> questions), failed, about; the last had first
     "List the saved runs of a store."
-    if not _there(store):
-        return []
     rows = store.query("SELECT key, time, head FROM saved_runs WHERE head != '' ORDER BY time DESC, key")
     return [dict(name=key, time=at) | json.loads(head) for key, at, head in rows]
 
+
+def _the_one(
+    kind,  # run, study
+    name,  # or a prefix; "last": the newest
+    known,  # names, the newest first
+):
+    "Name of a record. Raises `UsageError` if there is none, or more than one."
+    found = known[:1] if name == "last" else [n for n in known if n.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    some = f"there are: {', '.join(known[:8])}" if known else "the store has none: run `treekit reproduce` first"
+    raise UsageError(f"{'no' if not found else 'more than one'} {kind} is named {name!r}; {some}")
+
 # %% ../../nbs/14_experiments/01_run_records.ipynb #3590f70e
 def _with_prefix(store, prefix):
-    "Name, time and body of the entries whose name begins with a prefix, the newest first."
-    if not _there(store):
-        return []
-    rows = store.query(
-        "SELECT key, time, body FROM saved_runs WHERE key >= ? AND key < ? ORDER BY time DESC",
-        prefix,
-        prefix + chr(0x10FFFF),
-    )
-    return [(key, at, json.loads(zlib.decompress(body))) for key, at, body in rows]
+    "Name -> body of the entries whose name begins with a prefix, the newest first."
+    sql = "SELECT key, body FROM saved_runs WHERE substr(key, 1, ?) = ? ORDER BY time DESC"
+    return {key.removeprefix(prefix): _unpacked(body) for key, body in store.query(sql, len(prefix), prefix)}
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #fe0cc7d9
 @dataclass
@@ -235,41 +190,32 @@ def find_run(
     name: str,  # or a prefix; "last": the newest
 ) -> RunRecord:
     "Read a run's record. Raises `UsageError` if there is none, or more than one."
-    known = [r["name"] for r in saved_runs(store)]
-    found = known[:1] if name == "last" else [n for n in known if n.startswith(name)]
-    if len(found) != 1:
-        some = f"there are: {', '.join(known[:8])}" if known else "the store has none: run `treekit reproduce` first"
-        raise UsageError(f"{'no' if not found else 'more than one'} run is named {name!r}; {some}")
-    [(head, body)] = store.query("SELECT head, body FROM saved_runs WHERE key=?", found[0])
-    body = json.loads(zlib.decompress(body))
+    name = _the_one("run", name, [r["name"] for r in saved_runs(store)])
+    [(head, packed)] = store.query("SELECT head, body FROM saved_runs WHERE key=?", name)
+    body = _unpacked(packed)
     asked = {d: [_question(store, key) for key in keys] for d, keys in body["questions"].items()}
     known = {f.name for f in dataclasses.fields(Profile)}
-    profile = Profile(**{k: v for k, v in body["profile"].items() if k in known})
     return RunRecord(
-        found[0],
+        name,
         json.loads(head),
-        profile,
+        Profile(**{k: v for k, v in body["profile"].items() if k in known}),
         body["methods"],
         {d: {q.id: q for q in qs} for d, qs in asked.items()},
         body["rows"],
         body["given"],
         body.get("models"),
-        _facts_of(body.get("facts", ())),
+        {(method, dataset): _facts_of(own) for method, dataset, own in body.get("facts", ())},
     )
 
 
-def _facts_of(rows):
-    "Inverse of `_facts`."
+def _facts_of(values):
+    "Facts of a cell from their plain values."
     known = {f.name for f in dataclasses.fields(RunFacts)}
-
-    def value(v):
-        return tuple(v) if isinstance(v, list) else v
-
-    return {(m, d): RunFacts(**{k: value(v) for k, v in own.items() if k in known}) for m, d, own in rows}
+    return RunFacts(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k in known})
 
 
 def _question(store, key):
-    return from_record(json.loads(zlib.decompress(store.query("SELECT body FROM saved_runs WHERE key=?", key)[0][0])))
+    return from_record(_unpacked(store.query("SELECT body FROM saved_runs WHERE key=?", key)[0][0]))
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #10b209b9
 NOTE_VERDICTS = ("", "right", "wrong")
@@ -296,15 +242,11 @@ def save_note(
 
 def _put(store, key, body):
     "Store a record under a key; None removes it."
-
-    def write(db):
-        add_table(db, "saved_runs")
+    with store.transaction() as db:
         if body is None:
             db.execute("DELETE FROM saved_runs WHERE key=?", (key,))
         else:
             db.execute("INSERT OR REPLACE INTO saved_runs VALUES (?,?,?,?)", (key, "", _pack(body), time.time()))
-
-    store.write(write)
 
 
 def notes_of(
@@ -312,8 +254,7 @@ def notes_of(
     run: str,  # name of a saved run
 ) -> dict:  # number of the answer -> verdict, text, gold, time
     "Annotations of a run's answers."
-    first = f"n:{run}:"
-    return {int(key.removeprefix(first)): note for key, _, note in _with_prefix(store, first)}
+    return {int(row): note for row, note in _with_prefix(store, f"n:{run}:").items()}
 
 
 def save_first_wrong(
@@ -330,11 +271,9 @@ def first_wrong_of(
     keys: list[str],  # of predictions
 ) -> dict:  # key -> kind, node, why
     "Stored first wrong nodes of answers."
-    if not _there(store):
-        return {}
     sql = "SELECT key, body FROM saved_runs WHERE key IN (SELECT value FROM json_each(?))"
     found = store.query(sql, json.dumps([f"w:{key}" for key in keys]))
-    return {key.removeprefix("w:"): json.loads(zlib.decompress(body)) for key, body in found}
+    return {key.removeprefix("w:"): _unpacked(body) for key, body in found}
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #5b0c61d4
 def save_study(
@@ -352,10 +291,5 @@ def find_study(
     name: str,  # or a prefix; "last": the newest
 ) -> dict:  # the record
     "Read a study's record. Raises `UsageError` if there is none, or more than one."
-    known = {key[2:]: body for key, _, body in _with_prefix(store, "s:")}
-    found = [*known][:1] if name == "last" else [n for n in known if n.startswith(name)]
-    if len(found) != 1:
-        raise UsageError(
-            f"{'no' if not found else 'more than one'} study is named {name!r}; there are: {', '.join(known)}"
-        )
-    return known[found[0]]
+    known = _with_prefix(store, "s:")
+    return known[_the_one("study", name, [*known])]

@@ -8,11 +8,10 @@ __all__ = ['Totals', 'CallMaker', 'CallDeduplicator', 'CachedClient', 'NotOnCass
 # %% ../../nbs/05_llm/07_cached_client.ipynb #ec0cec35
 import asyncio, copy
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
 from ..core.prompts import CallFailed, Completion, PerLoop, Request, canonical_endpoint, count_tokens
-from ..store.errors import StoreFailed
+from ..store.schema import StoreFailed
 from .prices import Price, BudgetGuard, load_prices, price_of
 from ..store.run_store import Store, canonical_request, sample_keys
 
@@ -194,11 +193,6 @@ class CachedClient:
             canonical_endpoint(chat.endpoint),
             getattr(chat, "defaults", {}),
         )
-        if getattr(chat, "instant", False):
-            if store.connection.deferred is None:
-                store.connection.deferred = True
-        elif self.endpoint != "offline":
-            store.connection.deferred = False
 
     def bind(self, **who) -> "CachedClient":
         "View for one caller: method=, dataset=, question=, node=."
@@ -261,9 +255,7 @@ class CachedClient:
         return bool(self._calls.in_flight())
 
     async def close(self):
-        "Write what waits in memory and close the connections."
-        with suppress(StoreFailed):
-            self.store.flush()  # what can't be written now stays in memory until the store is closed
+        "Close the connections."
         await self.chat.close()
 
 # %% ../../nbs/05_llm/07_cached_client.ipynb #09fc48e9
