@@ -10,9 +10,9 @@ import pytest
 from treekit.config import UsageError, root
 from treekit.experiments.results import Scored
 from paper_text import plain, sections
-from treekit.figures.cells import CellScores, TableCell, scores_of_rows, read_cells, read_scores
+from treekit.figures.cells import CellScores, read_cells, read_scores, scores_of_rows
 from treekit.figures.claims import Claim, cell_difference, judge, judge_claims, load_claims, merged_cells
-from treekit.figures.claims_page import claim_line, claims_by_artefact, save_claims, summary_of
+from treekit.figures.claims_page import _misstated, claim_line, claims_by_artefact, save_claims, summary_of
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, count_verdicts
 from treekit.artefacts.catalog import inventory
@@ -79,13 +79,18 @@ def told(folder, *claims):
 def test_supported_contradicted_inconclusive_and_not_run(tmp_path):
     table(tmp_path)
     found = told(tmp_path, claim("Ours", "A"), claim("A", "Ours"), claim("Ours", "B"), claim("Ours", "C"))
-    assert [v.outcome for v in found] == ["supported", "contradicted", "inconclusive", "not run"]
-    assert [v.in_print for v in found] == ["supported", "contradicted", "supported", "supported"]
-    assert found[0].how == "paired" and found[0].n == 60 and found[0].ours == pytest.approx(50) and found[0].low > 30
-    assert (found[0].printed, found[0].differ, found[0].model) == (pytest.approx(10), 30, "scripted")
-    assert found[3].reason == "not run: C"
+    assert [v["outcome"] for v in found] == ["supported", "contradicted", "inconclusive", "not run"]
+    assert [v["in_print"] for v in found] == ["supported", "contradicted", "supported", "supported"]
+    assert (
+        found[0]["how"] == "paired"
+        and found[0]["n"] == 60
+        and found[0]["ours"] == pytest.approx(50)
+        and found[0]["low"] > 30
+    )
+    assert (found[0]["printed"], found[0]["model"]) == (pytest.approx(10), "scripted")
+    assert found[3]["reason"] == "not run: C"
     [elsewhere] = told(tmp_path, claim("Ours", "A", dataset="poems"))
-    assert elsewhere.reason == "no such column was run" and elsewhere.in_print == ""
+    assert elsewhere["reason"] == "no such column was run" and elsewhere["in_print"] == ""
 
 
 @pytest.mark.parametrize("model", ["simulated", "simulated, simulated votes"])
@@ -99,19 +104,24 @@ def test_a_bundled_model_gets_no_verdict_and_no_claim(model, tmp_path):
     assert not words.search(md.read_text())
     assert "| Ours | **83.33** |" in md.read_text() and "| Ours | **60.00** |" in md.read_text()
     [v] = told(tmp_path, claim("Ours", "A"))
-    assert (v.outcome, v.ours, v.printed, v.reason) == ("not run", None, 10, "judged on runs of a real model alone")
+    assert (v["outcome"], v["ours"], v["printed"], v["reason"]) == (
+        "not run",
+        None,
+        10,
+        "judged on runs of a real model alone",
+    )
     assert count_verdicts(tmp_path / "x/table1.csv") == {"not judged": 2, "not run": 4, "failures": 0}
     save_claims([v], tmp_path / "x", "Claims")
     assert claims_by_artefact(tmp_path / "x/claims.csv") == {}
     save_table(compare(printed(Ours=60.0, A=50.0), rows, model="scripted"), tmp_path / "x", "table1", digits=2)
-    assert [(v.model, v.outcome) for v in told(tmp_path, claim("Ours", "A"))] == [("scripted", "supported")]
+    assert [(v["model"], v["outcome"]) for v in told(tmp_path, claim("Ours", "A"))] == [("scripted", "supported")]
 
 
 def test_the_same_without_scores_goes_by_the_intervals(tmp_path):
     table(tmp_path, scores=False)
     assert not (tmp_path / "x" / "table1_scores.jsonl").exists()
     found = told(tmp_path, claim("Ours", "A"), claim("Ours", "B"))
-    assert [(v.outcome, v.how) for v in found] == [("supported", "intervals"), ("inconclusive", "intervals")]
+    assert [(v["outcome"], v["how"]) for v in found] == [("supported", "intervals"), ("inconclusive", "intervals")]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +138,7 @@ def test_the_same_without_scores_goes_by_the_intervals(tmp_path):
 )
 def test_a_margin_is_of_equivalence_or_of_near_best(left, right, direction, margin, outcome, tmp_path):
     table(tmp_path)
-    assert told(tmp_path, claim(left, right, direction, margin=margin))[0].outcome == outcome
+    assert told(tmp_path, claim(left, right, direction, margin=margin))[0]["outcome"] == outcome
 
 
 def test_amounts_in_their_units(tmp_path):
@@ -136,12 +146,12 @@ def test_amounts_in_their_units(tmp_path):
     units = dict(points=(10, 50), percent=(20, 150), times=(1.2, 2.5), value=(60, 83.3))
     for unit, (recomputed, amount) in units.items():
         inside, outside = (told(tmp_path, claim("Ours", "A", amount=a, unit=unit))[0] for a in (amount, recomputed))
-        assert inside.recomputed == pytest.approx(recomputed) and inside.amount == pytest.approx(amount, rel=0.01)
-        assert (inside.size, outside.size, inside.outcome) == ("inside", "outside", "supported"), unit
-        assert inside.amount_low <= inside.amount <= inside.amount_high
+        assert inside["recomputed"] == pytest.approx(recomputed) and inside["amount"] == pytest.approx(amount, rel=0.01)
+        assert (inside["size"], outside["size"], inside["outcome"]) == ("inside", "outside", "supported"), unit
+        assert inside["amount_low"] <= inside["amount"] <= inside["amount_high"]
         assert "amount" in claim_line(inside)["reproduced"]
     [absent] = told(tmp_path, claim("Ours", "C", amount=3, unit="points"))
-    assert absent.size == "not comparable"
+    assert absent["size"] == "not comparable"
 
 
 def test_doubled_is_twice_and_not_nearly(tmp_path):
@@ -154,7 +164,7 @@ def test_doubled_is_twice_and_not_nearly(tmp_path):
         for name, factor in (("A", 1.0), ("near", 1.69), ("twice", 2.0))
     }
     sizes = {n: judge(claim(n, "A", amount=2, unit="times"), cells)[0] for n in ("near", "twice")}
-    assert {n: (v.outcome, v.size) for n, v in sizes.items()} == dict(
+    assert {n: (v["outcome"], v["size"]) for n, v in sizes.items()} == dict(
         near=("supported", "outside"), twice=("supported", "inside")
     )
 
@@ -169,10 +179,12 @@ def test_a_substitute_row_supports_nothing_and_is_named(tmp_path):
     )
     save_table(made, tmp_path / "x", "table1", digits=2)
     [found] = told(tmp_path, claim("Ours", "A"))
-    assert (found.outcome, found.p, found.in_print) == ("substitute row", None, "supported")
-    assert "router=the model that answers" in found.reason and found.ours == pytest.approx(50) and found.low > 30
+    assert (found["outcome"], found["p"], found["in_print"]) == ("substitute row", None, "supported")
+    assert (
+        "router=the model that answers" in found["reason"] and found["ours"] == pytest.approx(50) and found["low"] > 30
+    )
     [sized] = told(tmp_path, claim("Ours", "A", amount=50, unit="points"))
-    assert sized.size == "not comparable" and sized.amount is None
+    assert sized["size"] == "not comparable" and sized["amount"] is None
 
 
 def test_what_a_table_says_of_a_row_holds_in_the_runs_other_tables(tmp_path):
@@ -183,9 +195,9 @@ def test_what_a_table_says_of_a_row_holds_in_the_runs_other_tables(tmp_path):
         f"{m} [simulated, untrained]" if m == "Ours" and r == r else m for m, r in zip(made.method, made.reproduced)
     ]
     save_table(made, tmp_path / "x", "table2", digits=2)
-    assert [v.outcome for v in told(tmp_path, claim("Ours", "A"))] == ["supported"]
+    assert [v["outcome"] for v in told(tmp_path, claim("Ours", "A"))] == ["supported"]
     both = told(tmp_path, claim("Ours", "A"), replace(claim("Ours", "A"), artefact="table2"))
-    assert [v.outcome for v in both] == ["substitute row"] * 2
+    assert [v["outcome"] for v in both] == ["substitute row"] * 2
 
 
 def test_a_claim_that_names_a_model_is_not_tested_with_another(tmp_path):
@@ -193,14 +205,19 @@ def test_a_claim_that_names_a_model_is_not_tested_with_another(tmp_path):
     [other, own] = told(
         tmp_path, claim("Ours", "A", model="GPT-9", amount=3, unit="points"), claim("Ours", "A", model="scripted")
     )
-    assert (other.outcome, other.size, other.p, other.ours) == ("other model", "not comparable", None, None)
-    assert other.reason == "about GPT-9; ran: scripted" and own.outcome == "supported"
+    assert (other["outcome"], other["size"], other["p"], other["ours"]) == ("other model", "not comparable", None, None)
+    assert other["reason"] == "about GPT-9; ran: scripted" and own["outcome"] == "supported"
 
 
 def test_a_sentence_without_two_rows_is_listed_with_its_reason(tmp_path):
     table(tmp_path)
     [found] = told(tmp_path, Claim("x-9", "x", "App. B", "people agree", "table1", untested="needs people"))
-    assert (found.outcome, found.reason, found.p, found.in_print) == ("not tested", "needs people", None, "")
+    assert (found["outcome"], found["reason"], found["p"], found["in_print"]) == (
+        "not tested",
+        "needs people",
+        None,
+        "",
+    )
     assert claim_line(found)["note"] == "needs people" and claim_line(found)["comparison"] == ""
     for c in load_claims():
         assert bool(c.untested) != bool(c.left and c.right and c.comparison), c.id
@@ -212,12 +229,12 @@ def test_no_difference_on_any_question_is_no_evidence(tmp_path):
     save_table(compare(printed(Ours=60.0, A=50.0), rows, model="scripted"), tmp_path / "x", "table1", digits=2)
     for direction, margin in (("same", 3), ("higher", 0), ("higher", 3), ("lower", 0)):
         [found] = told(tmp_path, claim("Ours", "A", direction, margin=margin))
-        assert (found.outcome, found.p, found.adjusted) == ("identical", None, None), direction
+        assert (found["outcome"], found["p"], found["adjusted"]) == ("identical", None, None), direction
 
 
 def test_no_p_is_shown_as_zero(tmp_path):
     table(tmp_path)
-    sure = [replace(v, p=0.0, adjusted=0.0, same_p=0.0) for v in told(tmp_path, claim("Ours", "A"))]
+    sure = [v | dict(p=0.0, adjusted=0.0, same_p=0.0) for v in told(tmp_path, claim("Ours", "A"))]
     save_claims(sure, tmp_path, "Claims")
     with open(tmp_path / "claims.csv", encoding="utf-8", newline="") as f:
         [line] = csv.DictReader(f)
@@ -241,7 +258,7 @@ def test_an_average_is_tested_over_its_data_sets(tmp_path):
     kept = read_scores(tmp_path / "x" / "table1_scores.jsonl")
     assert set(kept["scripted", "Ours", "AVG", "EM"]) == {"films", "books"}
     [average, single] = told(tmp_path, claim("Ours", "A", dataset="AVG"), claim("Ours", "A", dataset="films"))
-    assert average.p < single.p
+    assert average["p"] < single["p"]
 
 
 def test_another_models_scores_stay_beside_its_rows(tmp_path):
@@ -250,25 +267,30 @@ def test_another_models_scores_stay_beside_its_rows(tmp_path):
         rows = [row(m, d, n) for m, n in (("Ours", right), ("A", 25)) for d in ("films", "books")]
         save_table(compare(cells, rows, model=model, folder=tmp_path / "x"), tmp_path / "x", "table1")
     assert {c[0] for c in read_scores(tmp_path / "x" / "table1_scores.jsonl")} == {"one", "two"}
-    assert {v.model: v.outcome for v in told(tmp_path, claim("Ours", "A"))} == dict(one="supported", two="contradicted")
+    assert {v["model"]: v["outcome"] for v in told(tmp_path, claim("Ours", "A"))} == dict(
+        one="supported", two="contradicted"
+    )
     apart, lacking = (
         told(tmp_path, claim("Ours", "Ours", group="one", right_group=other))[0] for other in ("two", "three")
     )
-    assert apart.outcome == "supported" and apart.how == "paired" and apart.model == "two, one"
-    assert lacking.outcome == "not run" and lacking.reason == "needs one and three; ran: two, one"
+    assert apart["outcome"] == "supported" and apart["how"] == "paired" and apart["model"] == "two, one"
+    assert lacking["outcome"] == "not run" and lacking["reason"] == "needs one and three; ran: two, one"
 
 
 def test_a_series_is_found_by_its_group_and_never_by_another():
     "A table by retriever: rows of one retriever don't stand in for another's."
     cells = {
-        ("BM25", m, "films", "EM"): replace(scored(m, np.arange(60) < n), group="BM25")
+        ("BM25", m, "films", "EM"): scored(m, np.arange(60) < n) | dict(group="BM25")
         for m, n in (("Ours", 50), ("A", 20))
     }
     [own], [other] = (judge(claim("Ours", "A", group=g), cells) for g in ("BM25", "DPR"))
-    assert own.outcome == "supported" and (other.outcome, other.reason) == ("not run", "no such column was run")
-    unnamed = {key: replace(c, model="") for key, c in cells.items()}  # a table that names no model
+    assert own["outcome"] == "supported" and (other["outcome"], other["reason"]) == (
+        "not run",
+        "no such column was run",
+    )
+    unnamed = {key: c | dict(model="") for key, c in cells.items()}  # a table that names no model
     [any_], [other] = (judge(claim("Ours", "A", group=g), unnamed) for g in ("", "DPR"))
-    assert (any_.outcome, other.outcome) == ("supported", "not run")
+    assert (any_["outcome"], other["outcome"]) == ("supported", "not run")
 
 
 def test_every_row_and_column_of_a_claim_is_a_tables():
@@ -286,7 +308,7 @@ def test_every_row_and_column_of_a_claim_is_a_tables():
 
 
 def test_the_stated_amounts_follow_from_print_but_for_the_known_errors(verdicts):
-    assert {v.claim.id for v in verdicts if v.misstated} == {
+    assert {v["claim"].id for v in verdicts if _misstated(v)} == {
         "treerare-03.3", "treerare-16", "treerare-23", "treerare-24", "searchr-04", "rdr2-09.1", "rdr2-09.2", "rdr2-28"
     }  # fmt: skip
 
@@ -305,11 +327,11 @@ def test_ids_are_unique_and_claims_complete():
     [
         (dict(direction="hihger"), "higher"),
         (dict(right="A"), "the same row"),
-        (dict(metric=""), "give metric"),
+        (dict(metric=""), "give artefact and metric"),
         (dict(direction="same"), "margin above zero"),
         (dict(amount="2", unit="parsecs"), "points"),
         (dict(amount="2"), "has a unit"),
-        (dict(margin="wide"), "numbers"),
+        (dict(margin="wide"), "wide"),
         (dict(margin="nan"), "numbers"),
         (dict(margin="inf"), "numbers"),
         (dict(margin="-3"), "below zero"),
@@ -339,13 +361,13 @@ def test_statistics_of_many():
 
 
 def test_the_file_has_every_claim_and_the_list_counts_them(tmp_path, verdicts):
-    save_claims([v for v in verdicts if v.claim.paper == "toq"], tmp_path, "Claims")
+    save_claims([v for v in verdicts if v["claim"].paper == "toq"], tmp_path, "Claims")
     with open(tmp_path / "claims.csv", encoding="utf-8", newline="") as f:
         rows = list(csv.DictReader(f))
     assert len(rows) == len(load_claims("toq")) and {"not run", "not tested"} == {r["outcome"] for r in rows}
     assert all(r["quote"] and r["section"] for r in rows) and {r["size"] for r in rows} == {"not comparable", ""}
     assert claims_by_artefact(tmp_path / "claims.csv") == {}, "no claim was judged"
-    save_claims([replace(v, outcome="supported") for v in verdicts if v.claim.paper == "toq"], tmp_path, "Claims")
+    save_claims([v | dict(outcome="supported") for v in verdicts if v["claim"].paper == "toq"], tmp_path, "Claims")
     assert sum(claims_by_artefact(tmp_path / "claims.csv")["table6"].values()) == 4
     assert "toq-01" in (tmp_path / "claims.md").read_text()
 
@@ -371,23 +393,15 @@ def test_plain_tables_keep_scores_too():
 def scored(name, values, dataset="films", scale=100):
     "A cell with a score for each question."
     values = [float(scale * v) for v in values]
-    return TableCell(
-        "m",
-        name,
-        dataset,
-        "EM",
-        None,
-        float(np.mean(values)),
-        None,
-        None,
-        len(values),
-        "m",
-        scores={dataset: {f"q{i}": v for i, v in enumerate(values)}},
+    scores = {dataset: {f"q{i}": v for i, v in enumerate(values)}}
+    cell = dict(group="m", method=name, dataset=dataset, metric="EM", model="m", ran="", reason="", scores=scores)
+    return cell | dict(
+        published=None, low=None, high=None, reproduced=float(np.mean(values)), n=len(values), failures=0
     )
 
 
 def cells_of(**rows):
-    return {("m", c.method, c.dataset, "EM"): c for name, values in rows.items() for c in [scored(name, values)]}
+    return {("m", name, "films", "EM"): c for name, values in rows.items() for c in [scored(name, values)]}
 
 
 @pytest.mark.parametrize("direction, margin", [("higher", 0), ("lower", 0), ("same", 8), ("higher", 8), ("lower", 8)])
@@ -397,13 +411,15 @@ def test_an_interval_and_its_p_are_of_the_same_comparison(direction, margin):
     for shift in (-0.4, -0.15, 0, 0.05, 0.15, 0.4):
         cells = cells_of(Ours=rng.random(180) < 0.5 + shift, A=rng.random(180) < 0.5)
         [v] = judge(claim("Ours", "A", direction, margin=margin), cells)
-        if 0.02 < v.p < 0.1:
+        if 0.02 < v["p"] < 0.1:
             continue
         bar = {"higher": -margin, "lower": margin}.get(direction)
         clear = (
-            v.low > bar or v.high < bar if bar is not None else -8 < v.low and v.high < 8 or v.low > 8 or v.high < -8
+            v["low"] > bar or v["high"] < bar
+            if bar is not None
+            else -8 < v["low"] and v["high"] < 8 or v["low"] > 8 or v["high"] < -8
         )
-        assert clear == (v.p < 0.05), (shift, v)
+        assert clear == (v["p"] < 0.05), (shift, v)
         checked += 1
     assert checked > 2
 
@@ -414,17 +430,17 @@ def test_rows_without_a_difference_are_rarely_told_apart():
     found = [
         judge(claim("Ours", "A"), cells_of(Ours=rng.random(60) < 0.5, A=rng.random(60) < 0.5))[0] for _ in range(runs)
     ]
-    assert 0.01 < sum(v.p < 0.05 for v in found) / runs < 0.1
+    assert 0.01 < sum(v["p"] < 0.05 for v in found) / runs < 0.1
 
 
 def test_rows_without_common_questions_are_resampled_apart():
     rng = np.random.default_rng(6)
     one, two = scored("A", rng.random(80) < 0.8), scored("B", rng.random(80) < 0.3)
     found, how = cell_difference(
-        one, replace(two, scores={"films": {f"x{i}": v for i, v in enumerate(two.scores["films"].values())}})
+        one, two | dict(scores={"films": {f"x{i}": v for i, v in enumerate(two["scores"]["films"].values())}})
     )
-    assert how == "resampled" and found.value == pytest.approx(one.value - two.value) and found.low > 0
-    assert cell_difference(replace(one, scores={}), two) == (None, "no interval")
+    assert how == "resampled" and found.value == pytest.approx(one["reproduced"] - two["reproduced"]) and found.low > 0
+    assert cell_difference(one | dict(scores={}), two) == (None, "no interval")
 
 
 def test_one_false_discovery_rate_over_the_distinct_contrasts_of_a_paper(tmp_path):
@@ -442,15 +458,15 @@ def test_one_false_discovery_rate_over_the_distinct_contrasts_of_a_paper(tmp_pat
         claim("Ours", "C"),
     ]
     found = told(tmp_path, *some)
-    assert [v.same_as for v in found] == ["", "x-0", "", "", "", ""]
-    assert found[0].p == found[1].p and found[0].adjusted == found[1].adjusted
+    assert [v["same_as"] for v in found] == ["", "x-0", "", "", "", ""]
+    assert found[0]["p"] == found[1]["p"] and found[0]["adjusted"] == found[1]["adjusted"]
     tested = [found[i] for i in (0, 2, 3, 4)]
-    assert [v.adjusted for v in tested] == pytest.approx(false_discovery([v.p for v in tested]))
-    assert found[4].adjusted > found[4].p and found[5].adjusted is None
+    assert [v["adjusted"] for v in tested] == pytest.approx(false_discovery([v["p"] for v in tested]))
+    assert found[4]["adjusted"] > found[4]["p"] and found[5]["adjusted"] is None
     assert "4 distinct contrasts" in summary_of(found)
     [alone] = told(tmp_path, close)
     among = told(tmp_path, close, *(claim("Ours", "B", dataset=d) for d in ("films", "books")))[0]
-    assert among.p == alone.p < 0.05 < among.adjusted and (alone.outcome, among.outcome) == (
+    assert among["p"] == alone["p"] < 0.05 < among["adjusted"] and (alone["outcome"], among["outcome"]) == (
         "supported",
         "inconclusive",
     )
@@ -466,9 +482,9 @@ def test_the_same_is_told_from_too_few_questions():
         return judge(replace(claim("Ours", "A"), id="x-1"), cells_of(Ours=base, A=other))[0]
 
     many, few = judged(4000, 20), judged(30, 12)
-    assert many.same_margin == 3 and many.same_p < 0.01 and few.same_p > 0.05
-    assert "the same within 3" in claim_line(replace(many, outcome="inconclusive"))["note"]
-    assert "too few questions" in claim_line(replace(few, outcome="inconclusive"))["note"]
+    assert many["same_margin"] == 3 and many["same_p"] < 0.01 and few["same_p"] > 0.05
+    assert "the same within 3" in claim_line(many | dict(outcome="inconclusive"))["note"]
+    assert "too few questions" in claim_line(few | dict(outcome="inconclusive"))["note"]
 
 
 @pytest.mark.parametrize("direction, margin", [("higher", 0), ("lower", 0), ("same", 18), ("lower", 0.01)])
@@ -482,9 +498,9 @@ def test_so_many_questions_as_the_power_says_decide(direction, margin):
         return judge(c, cells_of(Ours=np.tile(left, times), A=np.tile(right, times)))[0]
 
     first = judged(1)
-    assert first.p > 0.05 and first.n_to_decide > 60, first
-    enough = judged(-(-first.n_to_decide // 60))
-    assert 0.001 < enough.p < 0.015 and enough.outcome == first.would_be
+    assert first["p"] > 0.05 and first["n_to_decide"] > 60, first
+    enough = judged(-(-first["n_to_decide"] // 60))
+    assert 0.001 < enough["p"] < 0.015 and enough["outcome"] == first["would_be"]
 
 
 PAPERS = root().parent / "shared" / "papers"
@@ -535,5 +551,5 @@ def test_failed_questions_judge_no_claim(tmp_path):
             one["failures"] = 60
     save_table(compare(printed(Ours=60.0, A=50.0, B=1.0), rows, model="scripted"), tmp_path / "x", "table1", digits=2)
     [failed, fine] = told(tmp_path, claim("Ours", "A"), claim("Ours", "B"))
-    assert (failed.outcome, failed.p, failed.reason) == ("not run", None, "too many failed questions")
-    assert fine.outcome == "supported"
+    assert (failed["outcome"], failed["p"], failed["reason"]) == ("not run", None, "too many failed questions")
+    assert fine["outcome"] == "supported"

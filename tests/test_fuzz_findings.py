@@ -190,7 +190,7 @@ def test_a_cell_is_no_formula_and_a_number_stays_one(tmp_path):
         pd.DataFrame(dict(method=["=cmd()", "-x"], dataset="d", metric="EM", value=[-0.5, 1.0])), tmp_path / "t.csv"
     )
     assert (tmp_path / "t.csv").read_text() == "method,dataset,metric,value\n'=cmd(),d,EM,-0.500\n'-x,d,EM,1.000\n"
-    assert [(c.method, c.value) for c in read_cells(tmp_path, "t")] == [("=cmd()", -0.5), ("-x", 1.0)]
+    assert [(c["method"], c["reproduced"]) for c in read_cells(tmp_path, "t")] == [("=cmd()", -0.5), ("-x", 1.0)]
 
 
 def test_nothing_hostile_gets_through_a_renderer():

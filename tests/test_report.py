@@ -1,15 +1,14 @@
 "report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
 
 import json, re, subprocess, sys
-from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from fakes import printed_run
 from treekit.config import root
-from treekit.figures.claims import judge_claims
-from treekit.figures.claims_page import counts_of, save_claims
+from treekit.figures.claims import CLAIM_OUTCOMES, judge_claims
+from treekit.figures.claims_page import save_claims
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_markdown
 from treekit.artefacts.catalog import inventory
@@ -229,8 +228,8 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
             folder,
             artefact,
         )
-    unjudged = [v for v in judge_claims(offline, "treerare") if v.claim.artefact != "figure4"]
-    found = [replace(v, outcome="supported", model="gpt-4.1") if v.claim.artefact == "table1" else v for v in unjudged]
+    unjudged = [v for v in judge_claims(offline, "treerare") if v["claim"].artefact != "figure4"]
+    found = [v | dict(outcome="supported", model="gpt-4.1") if v["claim"].artefact == "table1" else v for v in unjudged]
     save_claims(found, folder, "Claims")
     save_table(
         pd.DataFrame([dict(method="a", value=1.0)]),
@@ -241,7 +240,9 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     index_page(tmp_path)
     own, both = ((tmp_path / paper / "README.md").read_text(encoding="utf-8") for paper in ("treerare", "across"))
     assert "n per cell: 50 to 600;" in own and "- Table 1: Model: gpt-4.1. Questions: synthetic wiki, n = 7.\n" in both
-    told = ", ".join(f"{n} {outcome}" for outcome, n in counts_of(found).items() if n)
+    told = ", ".join(
+        f"{n} {outcome}" for outcome in CLAIM_OUTCOMES if (n := sum(v["outcome"] == outcome for v in found))
+    )
     assert f"{len(unjudged)} claims: {told}." in own
     save_claims(unjudged, folder, "Claims")
     index_page(tmp_path)

@@ -4,21 +4,22 @@
 
 # %% auto #0
 __all__ = ['DIRECTIONS', 'UNITS_OF_AMOUNT', 'CLAIM_OUTCOMES', 'TESTED_OUTCOMES', 'SIZES', 'SUBSTITUTES', 'MOST_FAILURES',
-           'EQUIVALENCE', 'LEVEL', 'Claim', 'load_claims', 'cell_difference', 'distance', 'claim_p_values',
-           'ClaimVerdict', 'merged_cells', 'judge', 'judge_claims']
+           'EQUIVALENCE', 'FIELDS_OF_VERDICT', 'LEVEL', 'Claim', 'load_claims', 'cell_difference', 'distance',
+           'claim_p_values', 'merged_cells', 'judge', 'judge_claims']
 
 # %% ../../nbs/16_figures/07_claims.ipynb #3c89bf25
 import csv, fnmatch
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from math import isfinite, nan
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from statistics import NormalDist
 
 from ..config import UsageError, choose
-from .cells import TableCell, read_cells
+from .cells import cell_key, read_cells
+from .equivalence import MARGINS
+from .verdicts import group_for
 from ..experiments.provenance import is_embedded
-from ..scoring.margins import frozen_margins
 from ..papers.plugin import discover
 from ..scoring.metrics import METRIC_DIRECTIONS
 from ..scoring.statistics import Contrast, contrast, equivalence, false_discovery, normal_p
@@ -88,36 +89,26 @@ def load_claims(
     return found
 
 
-def _number(text):
-    "Number of a field; nan if it isn't one."
-    try:
-        return float(text)
-    except ValueError:
-        return nan
-
-
 def _claim(row):
     "Claim from a row of the file."
     given = {k: v for k, v in row.items() if v}
-    numbers = {k: _number(given[k]) for k in ("amount", "margin") if k in given}
-    if not all(map(isfinite, numbers.values())) or numbers.get("margin", 0) < 0:
-        raise UsageError(f"{row.get('id')}: amount and margin are numbers, and no margin is below zero")
-    given |= numbers
     try:
-        made = Claim(**given)
-    except TypeError as e:
+        made = Claim(**given | {k: float(given[k]) for k in ("amount", "margin") if k in given})
+    except (TypeError, ValueError) as e:
         raise UsageError(f"{row.get('id')}: this row is no claim: {e}") from None
-    if made.untested:
-        return made
-    choose(f"direction of {made.id}", made.direction, DIRECTIONS)
-    if missing := [k for k in ("artefact", "metric") if not getattr(made, k)]:
-        raise UsageError(f"{made.id}: give {' and '.join(missing)}, or the reason in 'untested'")
-    if (made.group, made.left) == (made.right_group or made.group, made.right):
-        raise UsageError(f"{made.id}: left and right are the same row")
-    if (made.amount is None) != (made.unit not in UNITS_OF_AMOUNT):
-        raise UsageError(f"{made.id}: an amount has a unit, one of {', '.join(UNITS_OF_AMOUNT)}")
-    if made.direction == "same" and made.margin <= 0:
-        raise UsageError(f"{made.id}: 'same' needs a margin above zero")
+    problems = {
+        "amount and margin are numbers, and no margin is below zero": not isfinite(made.amount or 0)
+        or not 0 <= made.margin < float("inf"),
+        f"its direction is one of {', '.join(DIRECTIONS)}": made.direction not in DIRECTIONS,
+        "give artefact and metric, or the reason in 'untested'": not (made.artefact and made.metric),
+        "left and right are the same row": (made.group, made.left) == (made.right_group or made.group, made.right),
+        f"an amount has a unit, one of {', '.join(UNITS_OF_AMOUNT)}": (made.amount is None)
+        != (made.unit not in UNITS_OF_AMOUNT),
+        "'same' needs a margin above zero": made.direction == "same" and not made.margin,
+    }
+    for problem, found in problems.items():
+        if found and not made.untested:
+            raise UsageError(f"{made.id}: {problem}")
     return made
 
 # %% ../../nbs/16_figures/07_claims.ipynb #76f016de
@@ -127,26 +118,32 @@ def _shared(left, right):
     return found if left.keys() == right.keys() and all(found.values()) else {}
 
 
+def _error(cell):
+    "Standard error of a cell's mean, from its interval; None if there is none."
+    return None if cell["low"] is None or cell["high"] is None else (cell["high"] - cell["low"]) / (2 * 1.96)
+
+
 def cell_difference(
-    left: TableCell,
-    right: TableCell,
+    left: dict,  # cell, of `read_cells`
+    right: dict,
     level: float = 0.95,  # level of the interval
 ) -> tuple[Contrast | None, str]:  # left minus right, None if an error is unknown; kind of the test
     "Test the difference of two cells against zero."
-    a, b = left.scores, right.scores
+    a, b = left["scores"], right["scores"]
     if a and b:
         shared = _shared(a, b)
         if shared:
-            return contrast(
-                [[(a[d][q] - b[d][q]) / len(a) for q in ids] for d, ids in shared.items()], level=level
-            ), "paired"
+            differences = [[(a[d][q] - b[d][q]) / len(a) for q in ids] for d, ids in shared.items()]
+            return contrast(differences, level=level), "paired"
         apart = [[w * v / len(side) for v in own.values()] for w, side in ((1, a), (-1, b)) for own in side.values()]
         return contrast(apart, False, level=level), "resampled"
-    if left.error is None or right.error is None:
+    errors = _error(left), _error(right)
+    if None in errors:
         return None, "no interval"
-    value, error = left.value - right.value, (left.error**2 + right.error**2) ** 0.5
+    value, error = left["reproduced"] - right["reproduced"], sum(e**2 for e in errors) ** 0.5
     wide = NormalDist().inv_cdf((1 + level) / 2) * error
-    return Contrast(value, value - wide, value + wide, normal_p(value, error), error, min(left.n, right.n)), "intervals"
+    n = min(left["n"], right["n"])
+    return Contrast(value, value - wide, value + wide, normal_p(value, error), error, n), "intervals"
 
 # %% ../../nbs/16_figures/07_claims.ipynb #4822e5e1
 def distance(claim: Claim, value: float) -> float:
@@ -191,47 +188,40 @@ SUBSTITUTES = (
     "*: *navigator=the model that answers*",
     "*by judge*",
 )
-MOST_FAILURES = frozen_margins()["claims"][
-    "most_failures"
-]  # share of a cell's questions; with more, its comparison isn't tested
-EQUIVALENCE = frozen_margins()["claims"]["equivalence"]  # share of a metric's scale
+MOST_FAILURES = MARGINS.most_failures  # share of a cell's questions; with more, its comparison isn't tested
+EQUIVALENCE = MARGINS.equivalence  # share of a metric's scale
+
+FIELDS_OF_VERDICT = (  # None, or an empty text: unknown
+    "outcome",  # one of `CLAIM_OUTCOMES`
+    "size",  # one of `SIZES`; empty if the paper states no amount
+    "in_print",  # outcome on the published cells: "supported", "contradicted, 3 of 8"; empty without cells
+    "printed",  # mean difference of the published cells, left minus right
+    "recomputed",  # amount, computed from the published cells
+    "ours",  # difference of the run's cells
+    "low",  # its interval, consistent with p
+    "high",
+    "amount",  # amount in this run
+    "amount_low",  # its 95 % interval
+    "amount_high",
+    "p",  # raw p of the claim or of its opposite
+    "adjusted",  # p, adjusted for the false discovery rate among the paper's claims
+    "same_as",  # id of an earlier claim about the same contrast
+    "n",  # number of questions
+    "n_to_decide",  # questions per data set that decide it with 80 % power, for the measured difference
+    "would_be",  # expected decision: supported or contradicted
+    "same_margin",  # equivalence margin, 3 % of the scale, for claims without one
+    "same_p",  # p of the equivalence test with that margin
+    "how",  # kind of test: paired, resampled, intervals
+    "model",  # model of the run; several if the claim is about models
+    "reason",  # reason if it wasn't tested; what ran under a row's name
+)
 
 
-@dataclass(frozen=True)
-class ClaimVerdict:
-    "Outcome of a claim on the published cells and on a run with one model."
-
-    claim: Claim
-    model: str = ""  # model of the run; several if the claim is about models
-    in_print: str = ""  # outcome on the published cells: "supported", "contradicted, 3 of 8"; empty without cells
-    printed: float | None = None  # mean difference of the published cells, left minus right
-    recomputed: float | None = None  # amount, computed from the published cells
-    ours: float | None = None  # difference of the run's cells
-    low: float | None = None  # its interval, consistent with p
-    high: float | None = None
-    amount: float | None = None  # amount in this run
-    amount_low: float | None = None  # its 95 % interval
-    amount_high: float | None = None
-    size: str = ""  # one of `SIZES`; empty if the paper states no amount
-    p: float | None = None  # raw p of the claim or of its opposite
-    adjusted: float | None = None  # p, adjusted for the false discovery rate among the paper's claims
-    same_as: str = ""  # id of an earlier claim about the same contrast
-    n: int = 0  # number of questions
-    differ: int | None = None  # number of questions with different scores; None without scores
-    n_to_decide: int | None = None  # questions per data set that decide it with 80 % power, for the measured difference
-    would_be: str = ""  # expected decision: supported or contradicted
-    same_margin: float | None = None  # equivalence margin, 3 % of the scale, for claims without one
-    same_p: float | None = None  # p of the equivalence test with that margin
-    outcome: str = "not run"  # one of `CLAIM_OUTCOMES`
-    how: str = ""  # kind of test: paired, resampled, intervals
-    reason: str = ""  # reason if it wasn't tested; what ran under a row's name
-    contrast: tuple = field(default=(), compare=False, repr=False)  # identity of the tested contrast
-
-    @property
-    def misstated(self) -> bool:
-        "Whether the stated amount doesn't follow from the published cells."
-        stated, found = self.claim.amount, self.recomputed
-        return stated is not None and found is not None and abs(found - stated) > 0.006 * max(abs(stated), 0.1)
+def _verdict(claim, **known):
+    "Outcome of a claim: `claim`, `FIELDS_OF_VERDICT`, and `contrast`, the identity of the tested contrast."
+    empty = dict.fromkeys(FIELDS_OF_VERDICT) | dict(outcome="not run", n=0)
+    texts = dict.fromkeys(("size", "in_print", "same_as", "would_be", "how", "model", "reason"), "")
+    return empty | texts | dict(claim=claim, contrast=(), size="not comparable" if claim.unit else "") | known
 
 # %% ../../nbs/16_figures/07_claims.ipynb #494bdf3f
 def _amount(claim, left, right):
@@ -245,30 +235,27 @@ def _amount(claim, left, right):
     return left / right if claim.unit == "times" else 100 * (left / right - 1)
 
 
-def _resampled(left, right, n=2000):
-    "Resampled values of both cells, with the same questions where they share them; None if an error is unknown."
+def _resampled(cell, shared, seed, n=2000):
+    "Resampled values of a cell, on the shared questions where there are some; None if its error is unknown."
     import numpy as np
 
-    shared, out = _shared(left.scores, right.scores), []
-    for i, c in enumerate((left, right)):
-        if not c.scores and c.error is None:
-            return None
-        parts = [
-            resample_weights(len(ids), n, k if shared else 100 * (i + 1) + k) @ np.array([own[q] for q in ids], float)
-            for k, (d, own) in enumerate(c.scores.items())
-            for ids in [shared.get(d, list(own))]
-        ] or [c.value + c.error * np.random.default_rng(i).standard_normal(n)]
-        out.append(sum(parts) / len(parts))
-    return out
+    if cell["scores"]:
+        parts = []
+        for k, (d, own) in enumerate(cell["scores"].items()):
+            values = np.array([own[q] for q in shared.get(d, own)], float)
+            parts.append(resample_weights(len(values), n, seed + k) @ values)
+        return sum(parts) / len(parts)
+    error = _error(cell)
+    return None if error is None else cell["reproduced"] + error * np.random.default_rng(seed).standard_normal(n)
 
 
 def _size(claim, left, right):
     "Amount in a run with its interval, and whether the published amount is inside."
     import numpy as np
 
-    amount = _amount(claim, left.value, right.value)
-    draws = None if amount is None else _resampled(left, right)
-    spread = None if draws is None else _amount(claim, *draws)
+    amount, shared = _amount(claim, left["reproduced"], right["reproduced"]), _shared(left["scores"], right["scores"])
+    draws = _resampled(left, shared, 0), _resampled(right, shared, 0 if shared else 100)
+    spread = None if amount is None or any(d is None for d in draws) else _amount(claim, *draws)
     if spread is None:
         return dict(amount=amount)
     low, high = (float(v) for v in np.quantile(spread, [0.025, 0.975]))
@@ -279,7 +266,7 @@ def _size(claim, left, right):
 def _in_print(claim, cells):
     "Fields of a verdict that depend on the published cells."
     groups = [claim.group] if claim.group else dict.fromkeys(key[0] for key in cells)
-    pairs = [(a.printed, b.printed) for a, b in (_pair(claim, cells, g, "printed") for g in groups) if a and b]
+    pairs = [[c["published"] for c in pair] for g in groups if all(pair := _pair(claim, cells, g, "published"))]
     if not pairs:
         return {}
     apart = [distance(claim, a - b) for a, b in pairs]
@@ -295,53 +282,47 @@ def _pair(claim, cells, group, of):
     "Cells of both rows in a group; None for a row without a number."
     rows = (group, claim.left), (claim.right_group or group, claim.right)
     found = [cells.get((*row, claim.dataset, claim.metric)) for row in rows]
-    return [c if c is not None and getattr(c, of) is not None else None for c in found]
+    return [c if c is not None and c[of] is not None else None for c in found]
 
 # %% ../../nbs/16_figures/07_claims.ipynb #a9b7bf27
 def _in_run(claim, cells, model, known):
     "Fields of a verdict that depend on a run's cells, before the correction for multiple claims."
-    ran = list(dict.fromkeys(key[0] for key, c in cells.items() if c.value is not None))
-    told, size = dict(model=model), dict(size="not comparable" if claim.unit else "")
+    ran = list(dict.fromkeys(key[0] for key, c in cells.items() if c["reproduced"] is not None))
     if claim.model and claim.model not in ran:
-        return told | size | dict(outcome="other model", reason=f"about {claim.model}; ran: {', '.join(ran)}")
+        return dict(outcome="other model", reason=f"about {claim.model}; ran: {', '.join(ran)}")
     wanted = {claim.group, claim.right_group or claim.group}
     if claim.right_group and not wanted <= set(ran):
-        return told | size | dict(reason=f"needs {claim.group} and {claim.right_group}; ran: {', '.join(ran)}")
-    own = [g for g in ran if _is_own(g, model) or not (model or claim.group)]  # a table may name no model
+        return dict(reason=f"needs {claim.group} and {claim.right_group}; ran: {', '.join(ran)}")
+    own = [
+        g for g in ran if g in ("", group_for(model, [g])) or not (model or claim.group)
+    ]  # a table may name no model
     groups = [claim.group] if claim.group in ran else own
-    pairs = [_pair(claim, cells, g, "value") for g in groups]
+    pairs = [_pair(claim, cells, g, "reproduced") for g in groups]
     left, right = next((pair for pair in pairs if all(pair)), (None, None))
     if left is None:
         lacking = [name for name, c in zip((claim.left, claim.right), pairs[0] if pairs else ()) if c is None]
-        absent = [name for name in lacking if all(c.value is None for c in cells.values() if c.method == name)]
-        return told | size | dict(reason=f"not run: {', '.join(absent)}" if absent else "no such column was run")
-    if any(c.failures > MOST_FAILURES * c.n for c in (left, right)):
-        return told | size | dict(reason="too many failed questions")
-    return told | size | _tested(claim, left, right, known)
-
-
-def _is_own(group, model):
-    "Whether a group of a table is that of the run's model."
-    from treekit.figures.verdicts import group_for
-
-    return group in ("", group_for(model, [group]))
+        ran = {c["method"] for c in cells.values() if c["reproduced"] is not None}
+        absent = ", ".join(name for name in lacking if name not in ran)
+        return dict(reason=f"not run: {absent}" if absent else "no such column was run")
+    if any(c["failures"] > MOST_FAILURES * c["n"] for c in (left, right)):
+        return dict(reason="too many failed questions")
+    return _tested(claim, left, right, known)
 
 
 def _tested(claim, left, right, known):
     "Test of a claim on two cells."
     found, how = cell_difference(left, right, 0.9 if claim.margin else 0.95)
-    notes = dict.fromkeys(f"{c.method}: {c.ran}" for c in (left, right) if c.ran)
+    notes = dict.fromkeys(f"{c['method']}: {c['ran']}" for c in (left, right) if c["ran"])
+    asked = {(d, q) for c in (left, right) for d, own in c["scores"].items() for q in own}
     fields = dict(
-        ours=left.value - right.value,
-        n=_asked(left, right),
-        differ=_differing(left, right),
+        ours=left["reproduced"] - right["reproduced"],
+        n=len(asked) or max(left["n"], right["n"]),
         outcome="inconclusive",
         reason="; ".join(notes),
-        how=how,
     )
     if found is None:
-        return fields | dict(reason="; ".join([*notes, "no interval"]), how="")
-    fields |= dict(ours=found.value, low=found.low, high=found.high)
+        return fields | dict(reason="; ".join([*notes, how]))
+    fields |= dict(ours=found.value, low=found.low, high=found.high, how=how)
     if fact := _substitute((left, right), known):
         return fields | dict(outcome="substitute row", reason=fact)
     if claim.unit:
@@ -350,24 +331,8 @@ def _tested(claim, left, right, known):
         return fields | dict(outcome="identical", reason="no question has another score in the two rows")
     holds, fails = claim_p_values(claim, found)
     fields |= dict(p=min(holds, fails), outcome="supported" if holds < fails else "contradicted")
-    sets = len(left.scores.keys() | right.scores.keys()) or 1
-    return (
-        fields
-        | dict(contrast=_signature(claim, left, right))
-        | _power(claim, found, sets)
-        | _equivalence(claim, found, left, right)
-    )
-
-
-def _asked(left, right):
-    "Number of distinct questions of two cells."
-    return len({(d, q) for c in (left, right) for d, own in c.scores.items() for q in own}) or max(left.n, right.n)
-
-
-def _differing(left, right):
-    "Number of common questions with different scores; None without scores."
-    a, b = left.scores, right.scores
-    return sum(a[d][q] != b[d][q] for d, ids in _shared(a, b).items() for q in ids) if a and b else None
+    fields |= _power(claim, found, len(left["scores"].keys() | right["scores"].keys()) or 1)
+    return fields | _equivalence(claim, found, left, right) | dict(contrast=_signature(claim, left, right))
 
 
 def _substitute(cells, known):
@@ -376,10 +341,10 @@ def _substitute(cells, known):
         elsewhere = [
             ran
             for (model, name), ran in known.items()
-            if c.model in ("", model) and (name == c.method or c.group.endswith(name))
+            if c["model"] in ("", model) and (name == c["method"] or c["group"].endswith(name))
         ]
-        facts = [f"{c.method}: {fact}" for fact in (c.ran, *elsewhere, *c.reason.split("; ")) if fact]
-        for fact in (c.method, c.dataset, *facts):
+        facts = [f"{c['method']}: {fact}" for fact in (c["ran"], *elsewhere, *c["reason"].split("; ")) if fact]
+        for fact in (c["method"], c["dataset"], *facts):
             if any(fnmatch.fnmatchcase(fact, pattern) for pattern in SUBSTITUTES):
                 return fact
     return ""
@@ -387,7 +352,7 @@ def _substitute(cells, known):
 
 def _signature(claim, left, right):
     "Identity of a contrast. Equal for claims that compare the same cells in the same way."
-    sides = [(c.group, c.method, c.dataset, c.metric, c.value) for c in (left, right)]
+    sides = [(*cell_key(c), c["reproduced"]) for c in (left, right)]
     if claim.direction == "same":
         return "same", claim.margin, *sorted(sides)
     return "higher", claim.margin, *(sides if claim.direction == "higher" else sides[::-1])
@@ -402,7 +367,7 @@ def _power(claim, found, sets):
 
 def _equivalence(claim, found, left, right):
     "Equivalence test with the frozen margin."
-    values = [v for c in (left, right) for own in c.scores.values() for v in own.values()]
+    values = [v for c in (left, right) for own in c["scores"].values() for v in own.values()]
     scale = next((s for s in (1, 10, 100) if values and max(values) <= s), None)
     if claim.margin or claim.metric not in METRIC_DIRECTIONS or scale is None:
         return {}
@@ -412,90 +377,77 @@ def _equivalence(claim, found, left, right):
 # %% ../../nbs/16_figures/07_claims.ipynb #d4e9a4cd
 def merged_cells(
     tables,  # lists of `read_cells`
-) -> dict:  # (group, method, dataset, metric) -> `TableCell`
+) -> dict:  # (group, method, dataset, metric) -> cell
     "Merge the cells of several tables. Of duplicates the first is used, completed by the other's value or published value."
     cells = {}
     for c in (c for table in tables for c in table):
-        key = (c.group, c.method, c.dataset, c.metric)
-        old = cells.get(key)
-        if old is None:
-            cells[key] = c
-        elif old.value is None and c.value is not None:
-            cells[key] = replace(c, printed=old.printed)
-        elif old.printed is None and c.printed is not None:
-            cells[key] = replace(old, printed=c.printed)
+        old = cells.setdefault(cell_key(c), c)
+        if old["reproduced"] is None and c["reproduced"] is not None:
+            cells[cell_key(c)] = c | dict(published=old["published"])
+        elif old["published"] is None:
+            cells[cell_key(c)] = old | dict(published=c["published"])
     return cells
 
 # %% ../../nbs/16_figures/07_claims.ipynb #440e440d
 def judge(
     claim: Claim,
-    cells: dict,  # (group, method, dataset, metric) -> `TableCell`
+    cells: dict,  # (group, method, dataset, metric) -> cell
     known: dict = {},  # (model, row) -> what ran under its name, from other tables of the run
-) -> list[ClaimVerdict]:  # one per model; a single "not run" if there is none
+) -> list[dict]:  # with `claim` and `FIELDS_OF_VERDICT`, one per model; a single "not run" if there is none
     "Evaluate a claim on the published cells and on a run of a real model, by raw p-values without correction for multiple claims."
-    told = dict(size="not comparable" if claim.unit else "")
     if claim.untested:
-        return [ClaimVerdict(claim, **told, outcome="not tested", reason=claim.untested)]
+        return [_verdict(claim, outcome="not tested", reason=claim.untested)]
     if not cells:
-        return [ClaimVerdict(claim, **told, reason=f"{claim.artefact.replace('|', ' and ')} wasn't run")]
-    told |= _in_print(claim, cells)
-    bundled = any(c.value is not None and is_embedded(c.model) for c in cells.values())
-    real = {key: replace(c, value=None) if is_embedded(c.model) else c for key, c in cells.items()}
-    models = list(dict.fromkeys(c.model for c in real.values() if c.value is not None))
-    if claim.right_group and models:  # a claim about models needs all of them together
-        return [ClaimVerdict(claim, **told | _in_run(claim, real, ", ".join(filter(None, models)), known))]
+        return [_verdict(claim, reason=f"{claim.artefact.replace('|', ' and ')} wasn't run")]
+    printed = _in_print(claim, cells)
+    ran = [c for c in cells.values() if c["reproduced"] is not None]
+    models = list(dict.fromkeys(c["model"] for c in ran if not is_embedded(c["model"])))
+    if not models:
+        why = "judged on runs of a real model alone" if ran else "no cell of this table was run"
+        return [_verdict(claim, reason=why, **printed)]
     out = []
-    for model in models:
-        own = {key: c if c.model == model else replace(c, value=None) for key, c in real.items()}
-        out.append(ClaimVerdict(claim, **told | _in_run(claim, own, model, known)))
-    why = "judged on runs of a real model alone" if bundled else "no cell of this table was run"
-    return out or [ClaimVerdict(claim, **told, reason=why)]
+    for some in [models] if claim.right_group else [[model] for model in models]:  # about models: of all together
+        own = {key: c if c["model"] in some else c | dict(reproduced=None) for key, c in cells.items()}
+        model = ", ".join(filter(None, some))
+        out.append(_verdict(claim, model=model, **printed | _in_run(claim, own, model, known)))
+    return out
 
 # %% ../../nbs/16_figures/07_claims.ipynb #87867d75
 def judge_claims(
     folder: Path | str,  # folder of a run: figures/<profile>
     paper: str = "",  # default: all papers
     claims: list[Claim] | None = None,  # default: the papers' claims
-) -> list[ClaimVerdict]:
+) -> list[dict]:  # as `judge`
     "Evaluate claims on a run, in the order of the file."
-    claims = load_claims(paper) if claims is None else claims
-    single = {
-        (c.paper, artefact): read_cells(Path(folder, c.paper), artefact)
-        for c in claims
-        for artefact in c.artefact.split("|")
-    }
-    known, tables, rows = {}, {}, []
-    for (p, _), cells in single.items():
-        known.setdefault(p, {}).update({(c.model, c.method): c.ran for c in cells if c.ran and c.value is not None})
+    claims, tables, known = load_claims(paper) if claims is None else claims, {}, {}
     for c in claims:
-        at = c.paper, c.artefact
-        if at not in tables:
-            tables[at] = merged_cells(single[c.paper, artefact] for artefact in c.artefact.split("|"))
-        rows += judge(c, tables[at], known.get(c.paper, {}))
-    return _corrected(rows)
+        for artefact in c.artefact.split("|"):
+            if (c.paper, artefact) not in tables:
+                cells = tables[c.paper, artefact] = read_cells(Path(folder, c.paper), artefact)
+                ran = {(c["model"], c["method"]): c["ran"] for c in cells if c["ran"] and c["reproduced"] is not None}
+                known.setdefault(c.paper, {}).update(ran)
+    merged = {
+        (c.paper, c.artefact): merged_cells(tables[c.paper, artefact] for artefact in c.artefact.split("|"))
+        for c in claims
+    }
+    return _corrected([v for c in claims for v in judge(c, merged[c.paper, c.artefact], known[c.paper])])
 
 
 LEVEL = 0.05  # false discovery rate among a paper's claims
 
 
-def _corrected(rows):
+def _corrected(verdicts):
     "Verdicts with p-values adjusted for the false discovery rate among a paper's distinct contrasts with one model."
-    families, adjusted, out = {}, {}, []
-    for row in (row for row in rows if row.contrast):
-        families.setdefault((row.claim.paper, row.model), {}).setdefault(row.contrast, row)
-    for name, firsts in families.items():
-        adjusted |= {(*name, at): q for at, q in zip(firsts, false_discovery([row.p for row in firsts.values()]))}
-    for row in rows:
-        if row.contrast:
-            first = families[row.claim.paper, row.model][row.contrast].claim.id
-            row = replace(
-                row,
-                same_as="" if first == row.claim.id else first,
-                adjusted=adjusted[row.claim.paper, row.model, row.contrast],
-            )
-            if row.adjusted < LEVEL:
-                row = replace(row, n_to_decide=None, would_be="", same_p=None, same_margin=None)
-            else:
-                row = replace(row, outcome="inconclusive")
-        out.append(row)
-    return out
+    families = {}
+    for v in (v for v in verdicts if v["contrast"]):
+        families.setdefault((v["claim"].paper, v["model"]), {}).setdefault(v["contrast"], []).append(v)
+    for contrasts in families.values():
+        adjusted = false_discovery([same[0]["p"] for same in contrasts.values()])
+        for same, q in zip(contrasts.values(), adjusted):
+            for v in same:
+                v |= dict(adjusted=q, same_as="" if v is same[0] else same[0]["claim"].id)
+                if q < LEVEL:
+                    v |= dict(n_to_decide=None, would_be="", same_p=None, same_margin=None)
+                else:
+                    v["outcome"] = "inconclusive"
+    return verdicts

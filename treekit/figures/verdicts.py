@@ -8,7 +8,8 @@ __all__ = ['JUDGED', 'VERDICTS', 'CELL_FIELDS', 'NOT_APPLICABLE', 'ABSENT', 'pub
            'count_verdicts', 'counts_text']
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #967081b5
-import csv, re
+import re
+from collections import Counter
 from pathlib import Path
 
 from ..config import choose
@@ -17,9 +18,9 @@ from ..experiments.paper_settings import has_settings, said_of, silent_on
 from ..experiments.results import FAILED
 from ..experiments.tables import PRINTED
 from ..papers.plugin import get_paper, read_rows
-from .cells import CellScores, scores_of_rows
-from .equivalence import SHARE, Noise, noise, noise_of_print, ratio_interval
-from .significance import direction_of, separated, separations, sides
+from .cells import CellScores, cell_key, scores_of_rows
+from .equivalence import MARGINS, Noise, noise, noise_of_print, ratio_interval
+from .significance import columns_of, separated, separations, sides, sign_of
 from .style import figure_of, role_of
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #f19bd673
@@ -35,19 +36,11 @@ def published(
 ) -> list[dict]:  # group, method, dataset, metric, value (float or None), unit, flag, note
     "Published cells of an artefact, in the paper's order."
     folder = Path(folder or get_paper(paper).path())
-    others = (
-        "inventory",
-        "claims",
-        "experiment",
-        "deviations",
-    )  # files of the folder other than tables of published values
-    choose(
-        f"table of {paper}'s printed numbers",
-        artefact,
-        (p.stem for p in sorted(folder.glob("*.csv")) if p.stem not in others),
-    )
-    with open(folder / f"{artefact}.csv", encoding="utf-8", newline="") as f:
-        return [r | {"value": float(r["value"]) if r["value"] else None} for r in csv.DictReader(f)]
+    others = "inventory", "claims", "experiment", "deviations"  # files that are no tables of published values
+    tables = (p.stem for p in sorted(folder.glob("*.csv")) if p.stem not in others)
+    choose(f"table of {paper}'s printed numbers", artefact, tables)
+    rows = read_rows(folder / f"{artefact}.csv")
+    return [r | {"value": float(r["value"]) if r["value"] else None} for r in rows]
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #791f4792
 _PACKAGING = {"instruct", "it", "chat", "turbo", "hf", "meta", "fp", "bf", "fp16", "bf16"}
@@ -128,18 +121,14 @@ def gains(
     published_rows: list[dict],  # from `published`
 ) -> dict:  # (group, method, dataset, metric) -> gain in the published unit; none without a baseline
     "Printed gain of the paper's method over its best baseline in a column: of each of its rows, and of the best one for all others."
-    columns, found = {}, {}
-    for r in published_rows:
-        if r["value"] is not None and direction_of(r["method"], r["metric"]) != "none":
-            columns.setdefault((r["group"], r["dataset"], r["metric"]), []).append(r)
+    found = {}
     with figure_of(published_rows[0].get("paper", "") if published_rows else ""):
-        for rows in columns.values():
-            if not all(both := sides(rows, role_of)):
-                continue
-            sign = -1 if direction_of(rows[0]["method"], rows[0]["metric"]) == "lower" else 1
-            mine, best = (max(sign * r["value"] for r in some) for some in both)
-            for r in rows:
-                found[r["group"], *_names(r)] = (sign * r["value"] if r in both[0] else mine) - best
+        for (_, _, metric), rows in columns_of(published_rows, "value").items():
+            own, others = sides(rows, role_of)
+            if own and others:
+                mine, best = (max(sign_of(metric) * r["value"] for r in some) for some in (own, others))
+                for r in rows:
+                    found[r["group"], *_names(r)] = (sign_of(metric) * r["value"] if r in own else mine) - best
     return found
 
 
@@ -161,7 +150,7 @@ def verdict(
     if word == "different":
         return word, f"95 % of perfect pairs of runs are at most {found.most:.3g} apart"
     if word == "confirmed":
-        return word, f"within {SHARE * gain:.3g}, less than half of the printed gain of {gain:.3g}"
+        return word, f"within {MARGINS.share * gain:.3g}, less than half of the printed gain of {gain:.3g}"
     if gain is None or gain <= 0:
         return word, "no gain over a baseline is printed for this cell"
     needed = found.needed(gain)
@@ -193,32 +182,16 @@ def power(
         name = next((d for d, shown in PRINTED.items() if shown == dataset), "")
         said = said_of(paper, artefact, name, r["method"], group)
         parts = len(said["average"].accepts) if dataset == "AVG" and "average" in said else 1
-        n, gain = parts * _asked(said), known[group, *_names(r)]
-        apart = (
-            noise_of_print(
-                metric,
-                r["value"],
-                100 if r["unit"] == "percent" else 1,
-                n=n,
-                drawn=n if "drawn" in said else 0,
-            )
-            if n
-            else Noise(0, 0)
-        )
+        n, gain, scale = parts * _asked(said), known[group, *_names(r)], 100 if r["unit"] == "percent" else 1
+        apart = Noise(0, 0)
+        if n:
+            apart = noise_of_print(metric, r["value"], scale, n=n, drawn=n if "drawn" in said else 0)
+        needed = apart.needed(gain)
         made.append(
-            dict(
-                artefact=artefact,
-                group=group,
-                dataset=dataset,
-                metric=metric,
-                method=r["method"],
-                gain=gain,
-                n=n,
-                needed=(needed := apart.needed(gain)),
-                # the paper's half of the variance alone is too large
-                out_of_reach=bool(needed) and needed >= 2 * n,
-                trained="navigator" in said or "router" in said,
-            )
+            dict(artefact=artefact, group=group, dataset=dataset, metric=metric, method=r["method"], gain=gain, n=n)
+            | dict(needed=needed, trained="navigator" in said or "router" in said)
+            # the paper's half of the variance alone is too large
+            | dict(out_of_reach=bool(needed) and needed >= 2 * n)
         )
     return made
 
@@ -339,11 +312,6 @@ class Provenance:
         silent = ", ".join(silent_on(self.paper, self.artefact)) if has_settings(self.paper) else ""
         return (f"Published settings: {said}." if said else "") + (f" Not stated: {silent}." if said and silent else "")
 
-    def file(self, folder):
-        "Earlier version of the table, if any."
-        path = Path(folder, f"{self.artefact}.csv") if folder and self.artefact else None
-        return path if path and path.exists() else None
-
 # %% ../../nbs/16_figures/05_verdicts.ipynb #9be26e85
 def _spent(runs, model, rows):
     "Calls and tokens of runs as a sentence; cached calls are included, those of other models' rows from an earlier table are not."
@@ -417,7 +385,9 @@ def compare(
         why = [*obstacles, obstacle] if cell in known else [ABSENT]
         return _cell(group, printed, ours.get(cell) if run else None, model, corpus, why, runs)
 
-    rows = _accumulated([row(*cell) for cell in cells], runs.file(folder))
+    rows = [row(*cell) for cell in cells]
+    if folder and runs.artefact:
+        rows = _accumulated(rows, Path(folder, f"{runs.artefact}.csv"))
     table = pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
     table.attrs["said"], table.attrs["spent"] = (
         " ".join(filter(None, [note, runs.sentence()])),
@@ -439,11 +409,11 @@ def _blank(cells, published_rows):
     units = {}
     for r in published_rows:
         units.setdefault(r["metric"], set()).add(r["unit"])
-
-    def unit(metric):
-        return min(units[metric]) if len(units.get(metric, ())) == 1 else ""
-
-    return [dict(method=m, dataset=d, metric=metric, value=None, unit=unit(metric), flag="") for m, d, metric in cells]
+    only = {metric: min(found) for metric, found in units.items() if len(found) == 1}
+    return [
+        dict(method=m, dataset=d, metric=metric, value=None, unit=only.get(metric, ""), flag="")
+        for m, d, metric in cells
+    ]
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #2d888a9c
 def _failed(ours):
@@ -512,46 +482,22 @@ def printed_name(dataset: str) -> str:
     return PRINTED.get(dataset.removeprefix("world/"), dataset)
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #fb60a66c
-def _accumulated(rows, before):
-    "Rows, and those of other models in the file of the same table."
-    if before is None:
-        return rows
-    with open(before, encoding="utf-8", newline="") as f:
-        old = [r for r in csv.DictReader(f) if r.get("verdict", "not run") != "not run"]
+def _accumulated(rows, table):
+    "Rows, and those of other models in an earlier file of the same table."
     ran = {r["model"] for r in rows if r["verdict"] != "not run"}
-
-    def number(word, kind):
-        return None if word == "" else kind(word)
-
-    def read(r):
-        return (
-            r
-            | {k: number(r[k], float) for k in ("published", "reproduced", "low", "high", "difference")}
-            | {k: number(r[k], int) for k in ("n", "failures")}
-        )
-
-    def cell(r):
-        return r["group"], r["method"], r["dataset"], r["metric"]
-
-    kept = {cell(r): read(r) for r in old if r["model"] and r["model"] not in ran}
-    there = {cell(r) for r in rows}
-    rows = [kept.get(cell(r), r) if r["verdict"] == "not run" else r for r in rows]
-    return rows + [r for c, r in kept.items() if c not in there]
+    kept = {}
+    for r in read_rows(table):
+        if r["model"] and r["model"] not in ran and r["verdict"] != "not run":
+            numbers = {
+                k: float(r[k]) if r[k] else None for k in ("published", "reproduced", "low", "high", "difference")
+            }
+            counts = {k: int(r[k]) if r[k] else None for k in ("n", "failures")}
+            kept[cell_key(r)] = r | numbers | counts
+    there = set(map(cell_key, rows))
+    rows = [kept.get(cell_key(r), r) if r["verdict"] == "not run" else r for r in rows]
+    return rows + [r for key, r in kept.items() if key not in there]
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #f4c06bc2
-def _ratio(mine, theirs):
-    "Interval of the best of some rows over the best of others, on their common questions; (None, None) if unknown."
-    scores = [getattr(r, "scores", None) or {} for r in (*mine, *theirs)]
-    datasets = [d for d in scores[0] if all(d in s for s in scores)]
-    if len(datasets) < max(map(len, scores)) or not datasets:
-        return None, None
-    asked = {d: [q for q in scores[0][d] if all(q in s[d] for s in scores)] for d in datasets}
-    if not all(asked.values()):
-        return None, None
-    rows = [{d: [s[d][q] for q in asked[d]] for d in datasets} for s in scores]
-    return ratio_interval(rows[: len(mine)], rows[len(mine) :])
-
-
 def relative_improvement(
     rows: list[dict],  # from `Results.score`
     ours: list[str],  # improved methods
@@ -562,22 +508,22 @@ def relative_improvement(
     made = []
     for dataset, metric in dict.fromkeys((r["dataset"], r["metric"]) for r in rows):
         cell = {r["method"]: r for r in rows if (r["dataset"], r["metric"]) == (dataset, metric)}
-        mine, theirs = [m for m in ours if m in cell], [m for m in baselines if m in cell]
+        mine, theirs = ([cell[m] for m in some if m in cell] for some in (ours, baselines))
         if not mine or not theirs:
             continue
-        if empty := [cell[m] for m in mine + theirs if cell[m]["value"] is None]:  # no best row
+        if empty := [r for r in mine + theirs if r["value"] is None]:  # no best row
             made.append(empty[0] | dict(method=name))
             continue
-        best, own = (max(cell[m]["value"] for m in some) for some in (theirs, mine))
+        own, best = (max(r["value"] for r in some) for some in (mine, theirs))
         missing = len(theirs) < len(baselines) or len(mine) < len(ours)
-        low, high = _ratio(*([cell[m] for m in some] for some in (mine, theirs)))
+        low, high = ratio_interval(*([getattr(r, "scores", {}) for r in some] for some in (mine, theirs)))
         made.append(
             dict(
                 method=name,
                 dataset=dataset,
                 metric=metric,
-                n=max(cell[m]["n"] for m in mine + theirs),
-                failures=sum(cell[m]["failures"] for m in mine + theirs),
+                n=max(r["n"] for r in mine + theirs),
+                failures=sum(r["failures"] for r in mine + theirs),
                 runs=len(mine + theirs),
                 value=own / best - 1 if best else None,
                 low=low,
@@ -588,29 +534,8 @@ def relative_improvement(
     return made
 
 # %% ../../nbs/16_figures/05_verdicts.ipynb #1c3535aa
-_ROW = (
-    "group",
-    "series",
-    "retriever",
-    "reading",
-    "tree",
-    "merged",
-    "paper",
-    "model",
-    "method",
-    "dataset",
-)  # columns that name a run
-
-
-def _failed_questions(rows):
-    "Failed questions of a table: those of a method on a data set count once, over all metrics."
-    failed = {}
-    for r in rows:
-        if not (n := r.get("failures") or "").isdigit():
-            continue
-        key = tuple(r.get(k) for k in _ROW)
-        failed[key] = max(failed.get(key, 0), int(n))
-    return sum(failed.values())
+# columns that name a run
+_ROW = ("group", "series", "retriever", "reading", "tree", "merged", "paper", "model", "method", "dataset")
 
 
 def count_verdicts(
@@ -619,17 +544,21 @@ def count_verdicts(
     # returns verdict -> number of cells, and "failures" -> failed questions of all methods; without verdicts only the latter
     "Counts of verdicts and failures of a table."
     rows = table if isinstance(table, list) else read_rows(Path(table))
-    if not rows or "verdict" not in rows[0]:
-        failed = _failed_questions(rows)
-        return {"failures": failed} if failed else {}
-    counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS[:-1]}
-    if unjudged := sum(r["verdict"] == "" for r in rows):  # of a bundled model
-        counts = {v: n for v, n in counts.items() if n} | {"not judged": unjudged}
-    counts["not run"] = sum(
-        r["verdict"] == "not run" and r["published"] != "" for r in rows
-    )  # numbers of the paper; others have no owner
-    own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # averages repeat them
-    return counts | {"failures": _failed_questions(own)}
+    judged, failed = bool(rows) and "verdict" in rows[0], {}
+    for r in rows:  # those of a method on a data set count once, over all metrics
+        repeats = judged and (r["dataset"] == "AVG" or r["method"] == "Rel. Impr.")
+        if not repeats and (n := r.get("failures") or "").isdigit():
+            key = tuple(r.get(k) for k in _ROW)
+            failed[key] = max(failed.get(key, 0), int(n))
+    failures = sum(failed.values())
+    if not judged:
+        return {"failures": failures} if failures else {}
+    counts = Counter(r["verdict"] for r in rows if r["verdict"] != "not run" or r["published"])  # others have no owner
+    some = VERDICTS
+    if unjudged := counts[""]:  # of a bundled model
+        some = [v for v in VERDICTS if counts[v] or v == "not run"]
+    told = {v: counts[v] for v in some if v != "not run"} | ({"not judged": unjudged} if unjudged else {})
+    return told | {"not run": counts["not run"], "failures": failures}
 
 
 def counts_text(
@@ -641,6 +570,6 @@ def counts_text(
     judged = [f"{counts[v]:,} {v}" for v in JUDGED if counts.get(v)]
     parts = [f"{run:,} run, {', '.join(judged) or 'none'} under the printed conditions"] if run else []
     parts += [f"{unjudged:,} run by a bundled model, without verdict"] if unjudged else []
-    if not parts and not left:
-        return ""
-    return "; ".join([*(parts or ["none run"]), *([f"{left:,} printed and not run"] if left else [])])
+    if left:
+        parts = [*(parts or ["none run"]), f"{left:,} printed and not run"]
+    return "; ".join(parts)
