@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from treekit.corpora.passage_store import PassageStore, import_passages
-from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
+from treekit.retrieval.faiss_index import VectorSearch, parse_index
 
 DIMENSIONS, TOPICS, ARTICLE = 384, 2000, 10
 SPECTRUM = (
@@ -56,15 +56,15 @@ class Drawn:
         found = (0.3**0.5) * self.topics[rng.integers(TOPICS)] + (0.3**0.5) * drawn[0] + (0.4**0.5) * drawn[1:]
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
-    def __call__(self, texts):
+    def compute(self, texts):
         numbers, made = [int(t.rpartition(" ")[2]) for t in texts], {}
         for a in {n // ARTICLE for n in numbers}:
             made[a] = self.article(a)
         return np.stack([made[n // ARTICLE][n % ARTICLE] for n in numbers])
 
-    def asked(self, texts):
-        "A question about a passage."
-        about = self(texts)
+    def __call__(self, texts, questions=False):
+        "Questions about passages."
+        about = self.compute(texts)
         noise = np.stack(
             [np.random.default_rng([2, int(t.rpartition(" ")[2])]).normal(size=DIMENSIONS) * self.scale for t in texts]
         )
@@ -99,7 +99,9 @@ def memory():
 def opened(folder, kind, progress=False):
     file = folder / "psgs.passages"
     store = PassageStore(file) if file.exists() else import_passages(folder / "psgs.tsv", file, progress=progress)
-    return VectorSearch(store, drawn := Drawn(), drawn, parse_index_kind(kind), folder / "dense")
+    near = VectorSearch(store, drawn := Drawn(), drawn, parse_index(kind))
+    near.folder = folder / "dense"
+    return near
 
 
 def build(folder, kind):
@@ -126,9 +128,9 @@ def search(folder, kind, n):
 
 def best(folder, n, k=10):
     "The `k` best passages for each question among all, in single precision."
-    drawn, vectors = Drawn(), VectorSearch(opened(folder, "exact").passages, Drawn(), Drawn(), folder=folder / "dense")
+    drawn, vectors = Drawn(), opened(folder, "exact")
     vectors.build(progress=False)
-    asked, top = drawn.asked(questions(n, len(vectors.passages))), None
+    asked, top = drawn(questions(n, len(vectors.passages))), None
     for first, block in vectors._vectors.blocks():
         scores = asked @ block.T
         near = np.argpartition(-scores, min(k, len(block) - 1), axis=1)[:, :k]

@@ -1,10 +1,9 @@
 "Corpora that lie on disk: passages, vectors, indexes. Small twins of `benchmarks/test_corpora.py`, which has a million."
 
-import sys
+import pickle, sys
 from dataclasses import replace
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
 import corpus_worker as worker
@@ -110,16 +109,16 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     monkeypatch.setattr("treekit.retrieval.dense.Embedder", Known)
     monkeypatch.setattr("treekit.retrieval.dense.embedder", Known)
     store = PassageStore(place / "psgs.passages")
-    np.save(tmp_path / "drawn.npy", worker.Drawn()([p.contents for p in store]))
-    (tmp_path / "drawn.ids").write_text("\n".join(str(n) for n in range(1, N + 1)))
+    made = worker.Drawn().compute([p.contents for p in store])
+    (tmp_path / "drawn.pkl").write_bytes(pickle.dumps(([str(n) for n in range(1, N + 1)], made)))
     profile = load_profile(
-        "offline", retriever="dense", corpus=str(store.path), index=f"exact, vectors={tmp_path / 'drawn.npy'}"
+        "offline", retriever="dense", corpus=str(store.path), index=f"exact, vectors={tmp_path / 'drawn.pkl'}"
     )
     question = Question("1", "hotpotqa", "What is said in 77")
     library = Resources(profile, {"hotpotqa": [question]})
     found = library.provide("retriever", "hotpotqa", question).thing
     assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
-    assert "published as drawn.npy" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
+    assert "published as drawn.pkl" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
     facts = [
         _searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]}), [question])
         for i in ("exact", "ivfsq, probes=9", profile.index)

@@ -211,9 +211,9 @@ def test_what_pools_share_is_embedded_once(monkeypatch):
     made, embedded, real = (
         [Passage(str(i), "", f"a film about harbour {i}") for i in range(6)],
         [],
-        retrieval.Embedder._embed,
+        retrieval.Embedder.compute,
     )
-    monkeypatch.setattr(retrieval.Embedder, "_embed", lambda self, texts: embedded.extend(texts) or real(self, texts))
+    monkeypatch.setattr(retrieval.Embedder, "compute", lambda self, texts: embedded.extend(texts) or real(self, texts))
     for pool in (made[:4], made[2:], made):
         for by in (
             retrieval.Embedder(),

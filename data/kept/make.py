@@ -118,7 +118,7 @@ if __name__ == "__main__":
     written("entities", [*Annotations().rows(trees), *of_questions, *candidates])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
-    made = dict(vector_rows(embedder.identity, texts, embedder(texts)))
+    made = dict(vector_rows(embedder.identity, texts, embedder.compute(texts)))
     written("vectors", made.items())
     more = sorted((key, vector) for key, vector in vectors if key not in made)
     for i in range(0, len(more), FILE):

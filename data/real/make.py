@@ -89,7 +89,7 @@ def vectors(out):
     from treekit.corpora.bundled_questions import REAL, embedded_texts
     from treekit.retrieval.dense import Embedder
 
-    save_vectors(out, {name: Embedder()(embedded_texts(name)) for name in REAL})
+    save_vectors(out, {name: Embedder().compute(embedded_texts(name)) for name in REAL})
 
 
 def save_vectors(out, made):

@@ -140,9 +140,8 @@ def mock_hub_weights():
     def embed(self, texts, questions=False):
         return _embed(texts)
 
-    for name in ("__call__", "asked", "kept"):
+    for name in ("__call__", "compute"):
         mock(dense.Embedder, name, lambda own: own.model, embed)
-    mock(dense.Dense, "_on_disk", lambda own: getattr(own._passages_by, "model", MINILM), embed)
     mock(dense.CrossEncoder, "load_scorer", lambda own: own.model, _load_overlap)
     execution.check_weights = lambda profile: None
 

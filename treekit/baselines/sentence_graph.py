@@ -145,7 +145,7 @@ def build_graph(
     known = {name for _, names in cut for name in names}
     longest = max(map(len, known), default=0)
     names = [[" ".join(n) for n in dict.fromkeys([*own, *known_names(s.text, known, longest)])] for s, own in cut]
-    vectors = getattr(embed, "kept", embed)([s.stated for s, _ in cut])
+    vectors = embed([s.stated for s, _ in cut])
     made, unparsed = dict(parsed=len(passages), embedded=len(cut)), sum(not a.sentences for a in annotated)
     return SentenceGraph([s for s, _ in cut], names, vectors, _nearest(vectors, similar), made, unparsed, embed)
 
@@ -211,7 +211,7 @@ def fresh_graph(
     by = corpus.annotations
 
     def parsed(texts):
-        return [a for i in range(0, len(texts), by.batch) for a in by._made(texts[i : i + by.batch])]
+        return [a for i in range(0, len(texts), by.batch) for a in by.uncached(texts[i : i + by.batch])]
 
     with _making:
         return build_graph(corpus.passages, parsed, embed, similar)

@@ -59,6 +59,7 @@ def index_command(profile, sets):
     """
     from treekit.corpora.passage_store import PassageStore
     from treekit.retrieval.factory import vector_search_for, describe_retrieval
+    from treekit.retrieval.faiss_index import index_name
 
     p = load_profile(profile, **assigned(sets))
     name, _, model = p.retriever.partition(":")
@@ -69,9 +70,8 @@ def index_command(profile, sets):
     describe_retrieval(p)
     near = vector_search_for(p, PassageStore(p.part("corpus")), model)
     near.build()
-    files = [f for f in (*(near.folder / "vectors").iterdir(), near.place) if f.exists()]
-    gigabytes = round(sum(f.stat().st_size for f in files) / 1e9, 3)
-    click.echo(f"{len(near.passages):,} passages; {near.kind.text}; {gigabytes:g} GB on disk")
+    gigabytes = round(sum(f.stat().st_size for f in near.folder.iterdir()) / 1e9, 3)
+    click.echo(f"{len(near.passages):,} passages; {index_name(near.probes)}; {gigabytes:g} GB on disk")
 
 # %% ../../nbs/25_cli/08_corpus.ipynb #f1b41132
 @corpus_command.command("trees")
@@ -93,26 +93,21 @@ def trees_command(dump, out, workers):
 # %% ../../nbs/25_cli/08_corpus.ipynb #b01c77a2
 @corpus_command.command("bulk")
 @click.argument("job", metavar="[parse|embed]")
-@click.argument("out")
 @_profile("corpus; parser and entities, or retriever")
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Processes.  [default: one per core, or per share of a GPU]"
 )
 @click.option("--gpus", type=click.FloatRange(0), default=0, metavar="SHARE", help="Of a GPU, for each worker.")
-def bulk_command(job, out, profile, sets, workers, gpus):
-    """Parse or embed a corpus on all cores or GPUs of a machine or of a Ray cluster, into Parquet files in OUT, or go on with it.
+def bulk_command(job, profile, sets, workers, gpus):
+    """Parse or embed a corpus on all cores or GPUs of a machine or of a Ray cluster, or go on with it. Runs find the results.
 
     \b
-      treekit corpus bulk parse parses --set corpus=wiki.passages
-      treekit corpus bulk embed vectors --set corpus=wiki.passages --set retriever=dense:dpr --gpus 1
-      treekit corpus index --set corpus=wiki.passages --set retriever=dense:dpr --set "index=ivfsq, vectors=vectors"
+      treekit corpus bulk parse --set corpus=wiki.passages
+      treekit corpus bulk embed --set corpus=wiki.passages --set retriever=dense:dpr --gpus 1
+      treekit corpus index --set corpus=wiki.passages --set retriever=dense:dpr --set index=ivfsq
 
-    Runs find the parses. RAY_ADDRESS=auto in the environment means the cluster that this machine belongs to.
+    RAY_ADDRESS=auto in the environment means the cluster that this machine belongs to.
     """
     from treekit.retrieval.bulk import bulk
 
-    done, failed, rows = bulk(job, load_profile(profile, **assigned(sets)), out, workers, gpus)
-    why = f"; {failed:,} of them failed: the column `error` says why" if failed else ""
-    click.echo(f"{done:,} of {rows:,} passages are in {out}{why}")
-    if done < rows:
-        raise UsageError(f"{rows - done:,} are missing, since their workers ended: the same command tries them again")
+    click.echo(f"{bulk(job, load_profile(profile, **assigned(sets)), workers, gpus):,} passages")

@@ -11,14 +11,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..config import UsageError
-from ..utils.array_cache import cached_arrays
 from ..utils.instruction_set import instruction_set, one_thread
 from ..utils.model_files import MINILM, model_folder, model_label
 from ..utils.notices import notify_of_long_work
 from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Hit, Retriever, top_k, check_queries
 from ..utils.micro_batcher import MicroBatcher
-from .vector_cache import cached_vectors, recorded_vectors, vectors_file
+from .vector_cache import cached_vectors
 
 # %% ../../nbs/09_retrieval/04_dense.ipynb #08e0e054
 def _load_model(kind, folder):
@@ -95,7 +94,7 @@ class Embedder:
             prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
-        self._kept = MicroBatcher(lambda texts: cached_vectors(self.identity, self.made_with, texts, self._embed))
+        self._cached = MicroBatcher(lambda texts: cached_vectors(self.identity, self.made_with, texts, self.compute))
 
     @property
     def identity(self) -> str:
@@ -120,22 +119,15 @@ class Embedder:
         texts: list[str],
         questions: bool = False,  # whether to add the prefix of questions
     ):  # float32 array, (texts, dimensions)
-        "Embed texts, in batches of the same length."
-        if questions and texts:
-            return self.asked(texts)
-        return recorded_vectors(self.identity, self.made_with, texts, self._embed)
-
-    def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
-        "Cached vectors of questions."
-        return self.kept([self.prefix + t for t in texts])
-
-    def kept(self, texts: list[str]):  # float32 array, (texts, dimensions)
         "Cached vectors of texts, in memory and on disk. Concurrent requests are batched."
         import numpy as np
 
-        return np.stack(self._kept(texts)) if texts else self(texts)
+        if questions:
+            texts = [self.prefix + t for t in texts]
+        return np.stack(self._cached(texts)) if texts else self.compute(texts)
 
-    def _embed(self, texts):
+    def compute(self, texts: list[str]):  # float32 array, (texts, dimensions)
+        "Vectors of texts by the model, in batches of the same length, uncached."
         notify_of_long_work("embedding", len(texts), f"with {self.identity}")
         with self._one_at_a_time:
             model = self._load()
@@ -171,18 +163,7 @@ class KnownVectors:
             return self.other(texts, questions)
         return np.stack([self.vectors[t] for t in texts])
 
-    def asked(self, texts: list[str]):
-        "Vectors of questions."
-        return self(texts, questions=True)
-
-    def kept(self, texts: list[str]):
-        "Vectors of texts; known ones are not cached."
-        return self(texts)
-
 # %% ../../nbs/09_retrieval/04_dense.ipynb #474cf814
-_SMALL = 10_000  # passages: smaller corpora and question pools share many texts
-
-
 class Dense:
     "Retriever by the similarity of passage and question embeddings."
 
@@ -196,37 +177,17 @@ class Dense:
         self.passages = Passages.of(passages)
         self._passages_by = encoder or embedder(model)
         self._questions_by = embedder(question_model) if question_model else self._passages_by
-        self._corpus, self._vectors, self._making = self.passages.fingerprint, None, threading.Lock()
+        self._vectors, self._making = None, threading.Lock()
         models = self._passages_by.identity + (f",{model_label(question_model)}" if question_model else "")
         by = getattr(self._passages_by, "made_with", "")
-        if len(self.passages) > _SMALL:
-            _, by = vectors_file(self._passages_by.identity, self._corpus, by)
-        self.fingerprint = f"dense({models}{by and '; ' + by}):{self._corpus}"
+        self.fingerprint = f"dense({models}{by and '; ' + by}):{self.passages.fingerprint}"
 
     def vectors(self):  # float32 array, (passages, dimensions)
-        "Embeddings of the passages, from disk or computed and stored."
+        "Embeddings of the passages."
         with self._making:
             if self._vectors is None:
-                texts = [p.contents for p in self.passages]
-                kept = getattr(self._passages_by, "kept", None)  # other encoders may have no cache
-                self._vectors = kept(texts) if kept and 0 < len(texts) <= _SMALL else self._on_disk(texts)
+                self._vectors = self._passages_by([p.contents for p in self.passages])
         return self._vectors
-
-    def _on_disk(self, texts):
-        "Vectors of a large corpus, in a file."
-        by = self._passages_by
-        file, made_with = vectors_file(by.identity, self._corpus, getattr(by, "made_with", ""))
-
-        def kept(texts):
-            return cached_arrays(file, lambda: by(texts), self._whole)
-
-        return recorded_vectors(by.identity, made_with, texts, kept)
-
-    def _whole(self, vectors):
-        "The vectors, if there is one for each passage."
-        if vectors.ndim != 2 or len(vectors) != len(self.passages):
-            raise ValueError("not a vector for each passage")
-        return vectors
 
     def search(
         self,
@@ -240,7 +201,7 @@ class Dense:
         if not asked or not self.passages or not k:
             return results
         vectors = self.vectors()
-        asked_vectors = self._questions_by.asked([queries[i] for i in asked])
+        asked_vectors = self._questions_by([queries[i] for i in asked], questions=True)
         block = max(1, 20_000_000 // len(vectors))  # bounds the matrix of scores
         for start in range(0, len(asked), block):
             scores = (asked_vectors[start : start + block] @ vectors.T).round(5)

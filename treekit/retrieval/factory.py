@@ -9,14 +9,14 @@ __all__ = ['DPR', 'CONTRIEVER', 'GTR', 'DENSE', 'LARGE', 'SMALL', 'dense_models'
 # %% ../../nbs/09_retrieval/10_factory.ipynb #960cba55
 from dataclasses import replace
 
-from ..config import Profile, UsageError, choose
+from ..config import Profile, choose
 from ..utils.model_files import MINILM, model_folder
 from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Retriever
 from .entity_bridging import EntityBridging
 from .dense import Dense, Embedder, Hybrid, WeightedSum
 from .lucene import Lucene
-from .faiss_index import VectorSearch, parse_index_kind
+from .faiss_index import VectorSearch, index_name, parse_index
 from .precomputed_vectors import PrecomputedVectors
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #5db687f0
@@ -60,7 +60,7 @@ def _dense(passages, model):
     )
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #7265ae04
-LARGE = 2_000_000  # from this number of passages on, vectors are never in memory: 3 GB at 384 dimensions
+LARGE = 200_000  # from this number of passages on, vectors are on disk
 
 
 def vector_search_for(
@@ -69,21 +69,16 @@ def vector_search_for(
     model: str = "",  # after the colon in the retriever's name
 ) -> VectorSearch:
     "Vector search on disk as configured in a profile."
-    usual = _dense((), model)
-    vectors, made = profile.part("index", "vectors"), usual._passages_by
+    usual, vectors = _dense((), model), profile.part("index", "vectors")
+    made = usual._passages_by
     encoder = PrecomputedVectors(vectors, made.identity) if vectors else made
-    return VectorSearch(passages, encoder, usual._questions_by, parse_index_kind(profile.part("index") or "exact"))
+    return VectorSearch(passages, encoder, usual._questions_by, parse_index(profile.part("index")))
 
 
 def _by_meaning(profile, passages, model):
     "Dense retrieval, in memory or on disk."
-    if profile.search_scope != "own" and profile.index:
+    if profile.search_scope != "own" and (profile.index or len(passages) >= LARGE):
         return vector_search_for(profile, passages, model)
-    if len(passages) >= LARGE:
-        raise UsageError(
-            f"the vectors of {len(passages):,} passages would take {len(passages) * 384 * 4 / 1e9:.0f} GB of memory or more: "
-            "set index = ivfsq, which keeps them on disk"
-        )
     return _dense(passages, model)
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #ee169d9c
@@ -97,7 +92,7 @@ def describe_retrieval(
         return (profile.retriever,)
     vectors = profile.part("index", "vectors")
     published = [PrecomputedVectors(vectors).identity] if vectors else []
-    return profile.retriever, parse_index_kind(profile.part("index") or "exact").text, *published
+    return profile.retriever, index_name(parse_index(profile.part("index"))), *published
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #89793b78
 SMALL = 25_000  # up to this number of passages, BM25 runs in memory

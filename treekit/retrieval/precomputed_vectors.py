@@ -6,7 +6,7 @@
 __all__ = ['PrecomputedVectors']
 
 # %% ../../nbs/09_retrieval/06_precomputed_vectors.ipynb #69ec857e
-import pickle, re
+import itertools, pickle, re
 from pathlib import Path
 
 from ..config import UsageError
@@ -25,57 +25,24 @@ class _OnlyArrays(pickle.Unpickler):
 
 
 def _pickled(file):
-    "Ids and vectors of a file of DPR or Contriever."
+    "Pairs of an id and a vector: of a file of DPR, a list of them, or of Contriever, two lists."
     import numpy as np
 
     try:
         with open(file, "rb") as f:
             found = _OnlyArrays(f).load()
-        ids, vectors = found if isinstance(found, tuple) and len(found) == 2 else zip(*found)
-        return list(ids), np.asarray(vectors if hasattr(vectors, "shape") else np.stack(vectors))
+        pairs = zip(*found, strict=True) if isinstance(found, tuple) else found
+        return [(str(id), np.asarray(vector)) for id, vector in pairs]
     except (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError) as e:
         raise UsageError(
             f"{file.name} is no file of ids and vectors ({' '.join(str(e).split())[:120]}): download it again"
         ) from None
 
-# %% ../../nbs/09_retrieval/06_precomputed_vectors.ipynb #92c12644
-def _plain(file):
-    "Ids and memory-mapped vectors of `NAME.npy` and `NAME.ids`."
-    import numpy as np
-
-    try:
-        return file.with_suffix(".ids").read_text(encoding="utf-8").split(), np.load(
-            file, mmap_mode="r", allow_pickle=False
-        )
-    except FileNotFoundError:
-        raise UsageError(
-            f"no file {file.with_suffix('.ids').name} beside {file.name}: one id a line, in the vectors' order"
-        ) from None
-    except (ValueError, EOFError) as e:
-        raise UsageError(f"{file.name} can't be read ({e}): download it again") from None
-
-
-def _parquet(file):
-    "Ids and vectors of a file of `treekit corpus bulk embed`."
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(file)
-    if failed := [error for error in table["error"].to_pylist() if error]:
-        raise UsageError(f"{file.name}: {len(failed):,} passages have no vector ({failed[0]}): embed them again")
-    vectors = table["vector"].combine_chunks()
-    return table["id"].to_pylist(), vectors.flatten().to_numpy().reshape(len(vectors), -1)
-
-
-def _first_row(file):
-    import pyarrow.parquet as pq
-
-    return pq.read_metadata(file).row_group(0).column(0).statistics.min
-
-
+# %% ../../nbs/09_retrieval/06_precomputed_vectors.ipynb #355be811
 def _in_order(file):
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
 
-# %% ../../nbs/09_retrieval/06_precomputed_vectors.ipynb #355be811
+
 class PrecomputedVectors:
     "Passage vectors read from files, in place of an embedder. One file at a time is in memory."
 
@@ -84,66 +51,32 @@ class PrecomputedVectors:
         place: str | Path,  # a file, or a folder of them
         model: str = "",  # name of the model for tables
     ):
-        self.place = place = Path(place)
-        if not place.exists():
-            raise UsageError(f"no file or folder {place.name!r} with published vectors")
-        files = sorted(place.iterdir(), key=_in_order) if place.is_dir() else [place]
-        arrays, tables = ([f for f in files if f.suffix == ending] for ending in (".npy", ".parquet"))
-        self._read = _plain if arrays else _parquet if tables else _pickled
-        pickles = [f for f in files if f.suffix in (".pkl", ".pickle", "") and f.is_file()]
-        self._files = arrays or sorted(tables, key=_first_row) or pickles
-        if not self._files:
-            raise UsageError(
-                f"no published vectors in {place.name!r}: NAME.npy with NAME.ids, or Parquet or pickled files"
-            )
-        self._starts = [0]  # first row of each file, as far as known
-        self._part, self._number = None, -1  # the current file
+        self.place = Path(place)
+        if not self.place.exists():
+            raise UsageError(f"no file or folder {self.place.name!r} with published vectors")
+        self._files = sorted(self.place.iterdir(), key=_in_order) if self.place.is_dir() else [self.place]
         size = sum(f.stat().st_size for f in self._files)
-        self.identity = f"{model or 'a model'}, published as {place.name} ({len(self._files)} files, {size} bytes)"
+        self.identity = f"{model or 'a model'}, published as {self.place.name} ({len(self._files)} files, {size} bytes)"
+        self._rows, self._next = itertools.chain.from_iterable(map(_pickled, self._files)), 0
 
-    def _opened(self, number):
-        "Ids and vectors of a file."
-        if number >= len(self._files):
-            raise UsageError(
-                f"{self.place.name!r} has {self._starts[-1]:,} vectors, fewer than the corpus has passages: it "
-                "is of another corpus"
-            )
-        if number != self._number:
-            self._part, (ids, vectors) = None, self._read(self._files[number])
-            if len(ids) != vectors.shape[0]:
-                raise UsageError(
-                    f"{self._files[number].name}: {len(ids):,} ids for {vectors.shape[0]:,} vectors: download it again"
-                )
-            self._part, self._number = (ids, vectors), number
-            if number + 1 == len(self._starts):
-                self._starts.append(self._starts[-1] + len(ids))
-        return self._part
-
-    def _file_of(self, row):
-        "Index of the file with a row. Files before it are counted if necessary."
-        while self._starts[-1] <= row:
-            self._opened(len(self._starts) - 1)
-        return next(i for i, start in enumerate(self._starts[1:]) if row < start)
-
-    def of(
+    def published(
         self,
-        first: int,  # position of the first passage in the corpus
+        first: int,  # position of the first passage in the corpus; not before those of an earlier call
         passages: list,  # consecutive passages
     ):  # array, (passages, dimensions)
         "Vectors of consecutive passages. Raises a `UsageError` if the published ids differ."
         import numpy as np
 
-        found, row, end = [], first, first + len(passages)
-        while row < end:
-            number = self._file_of(row)
-            ids, vectors = self._opened(number)
-            here = slice(row - self._starts[number], min(end - self._starts[number], len(ids)))
-            for passage, id in zip(passages[row - first :], ids[here]):
-                if passage.id.removeprefix("wiki:") != str(id).removeprefix("wiki:"):
-                    raise UsageError(
-                        f"{self.place.name!r} is of another corpus: where that has the passage {passage.id!r}, "
-                        f"it has a vector of {str(id)!r}"
-                    )
-            found.append(np.asarray(vectors[here]))
-            row += here.stop - here.start
-        return np.concatenate(found)
+        rows = list(itertools.islice(self._rows, first - self._next, first - self._next + len(passages)))
+        self._next = first + len(passages)
+        if len(rows) < len(passages):
+            raise UsageError(
+                f"{self.place.name!r} has fewer vectors than the corpus has passages: it is of another corpus"
+            )
+        for passage, (id, _) in zip(passages, rows):
+            if passage.id.removeprefix("wiki:") != id.removeprefix("wiki:"):
+                raise UsageError(
+                    f"{self.place.name!r} is of another corpus: where that has the passage {passage.id!r}, "
+                    f"it has a vector of {id!r}"
+                )
+        return np.stack([vector for _, vector in rows])

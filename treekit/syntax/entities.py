@@ -227,8 +227,8 @@ class Annotations:
     def _key(self, text):
         return hashlib.sha256(f"{_VERSION} {self.fingerprint}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
-    def _kept(self, texts):
-        "Text -> cached annotation."
+    def cached(self, texts: list[str]) -> dict[str, AnnotatedText]:
+        "Text -> its annotation, for texts in the cache."
         with self._open() as db:
 
             def row(t):
@@ -240,9 +240,10 @@ class Annotations:
         self,
         annotated: dict[str, AnnotatedText],  # by text
     ):
-        "Store annotations in the cache."
+        "Store annotations in the cache, without those of texts that were not parsed."
+        parsed = {t: a for t, a in annotated.items() if not a.note.startswith("not parsed")}
         with self._open() as db:
-            db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", self.rows(annotated))
+            db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", self.rows(parsed))
 
     def rows(self, annotated: dict[str, AnnotatedText]) -> list[tuple[bytes, bytes]]:
         "Rows of the cache: key, value."
@@ -270,7 +271,7 @@ class Annotations:
             for t in texts
             if len(t) > LONGEST_PARSED
         }
-        known |= self._kept([t for t in texts if t not in known])
+        known |= self.cached([t for t in texts if t not in known])
         missing = [t for t in dict.fromkeys(texts) if t not in known]
         notify_of_long_work("parsing and finding entities in", len(missing))
         with tqdm(
@@ -279,18 +280,19 @@ class Annotations:
             for i in range(0, len(missing), self.batch):
                 some = missing[i : i + self.batch]
                 with self._lock:
-                    new = dict(zip(some, self._made(some)))
-                self.keep({t: a for t, a in new.items() if not a.note.startswith("not parsed")})
+                    new = dict(zip(some, self.uncached(some)))
+                self.keep(new)
                 known |= new
                 bar.update(len(some))
         return known
 
-    def _made(self, texts):
+    def uncached(self, texts: list[str]) -> list[AnnotatedText]:
+        "Annotations of texts, without the cache. Of a text that can't be parsed, the note says why."
         try:
             return self.annotator(texts)
         except (RuntimeError, ValueError, IndexError, AssertionError, RecursionError) as e:
             if len(texts) > 1:
-                return [self._made([t])[0] for t in texts]
+                return [self.uncached([t])[0] for t in texts]
             return [
                 AnnotatedText(
                     note=f"not parsed: {type(e).__name__}: {str(e).splitlines()[0][:120] if str(e) else 'no message'}"
