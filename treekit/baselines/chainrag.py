@@ -9,7 +9,7 @@ __all__ = ['READ', 'SEVERAL', 'GUIDED', 'REFERS', 'REWRITE', 'SUFFICES', 'SHORTE
            'chain_answer', 'chain_path', 'follow_path', 'ChainRAG']
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #8d1b2c91
-import asyncio, json, re
+import asyncio, json, re, threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -24,7 +24,7 @@ from ..core.json_extraction import extract_json
 from ..core.output_parsers import FINAL, TEXT, tolerant
 from ..core.logical_clock import TimedTask
 from ..core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
-from .sentence_graph import SentenceGraph, fresh_graph, cached_graph
+from .sentence_graph import SentenceGraph, build_graph
 from .subquestions import YES_NO, PATH, checked, known_answer, rewritten
 from ..language.coreference import render_history, UNFOUND, depends_on
 from ..retrieval.dense import CrossEncoder, embedder
@@ -224,30 +224,30 @@ FINAL: [the shortest answer]""",
 )
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #e35412d2
+_building = threading.Lock()  # one build of a graph at a time
+
+
 def _embed(m, context):
     "Embedder of the run, or else of the method."
-    if context.embedder:
-        return context.embedder
-    if m.embedder.startswith("text-embedding-"):
-        raise UsageError(
-            f"{m.embedder!r}, the embedder of ChainRAG's code, is a paid service that is not supported: "
-            f"pass an embedder with run(…, embedder=…), or set embedder to a model such as {MINILM}"
-        )
-    return embedder(m.embedder)
+    return context.embedder or embedder(m.embedder)
 
 
 async def corpus_graph(m: "ChainRAG", context: Context) -> SentenceGraph:
     "Sentence graph of the context's passages, shared by the questions of a run if the method uses the cache."
-    embed = _embed(m, context)
-    if not m.cache:
-        return await asyncio.to_thread(fresh_graph, context.corpus, embed, m.similar)
+    corpus, embed = context.corpus, _embed(m, context)
 
-    async def made(context):
-        graph = await asyncio.to_thread(cached_graph, context.corpus, embed, m.similar)
+    def built(annotate):
+        with _building:
+            return build_graph(corpus.passages, annotate, embed, m.similar)
+
+    async def shared(context):
+        graph = await asyncio.to_thread(built, corpus.annotations)
         context.trace.add("graph", f"{len(graph.sentences)} sentences")
         return graph
 
-    return await context.indexed(made)
+    if m.cache:
+        return await context.indexed(shared)
+    return await asyncio.to_thread(built, corpus.annotations.uncached)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #7686e374
 TEMPERATURE = 0.2  # of the public code
@@ -266,12 +266,8 @@ def _encoder(name):
 def check_available(m: "ChainRAG", context: Context):
     "Load the cross-encoder before the first call. Raises `UsageError` if its weights or the embedder aren't available."
     _embed(m, context)
-    if not m.reranker:
-        return
-    try:
+    if m.reranker:
         _encoder(m.reranker).load_scorer()
-    except UsageError as e:
-        raise UsageError(f"{e}; or set reranker to '', to rank by the embeddings only") from None
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #bf69edeb
 async def similar_sentences(m: "ChainRAG", graph: SentenceGraph, query: str, k: int, among=None) -> list[int]:
@@ -461,9 +457,9 @@ class ChainRAG:
         graph, parts = await gather_or_cancel([corpus_graph(self, context), chain_path(context, node, text)])
         if graph.unparsed:
             root.notes.append(f"{graph.unparsed} passages have no parse: each is one sentence")
-        root.data["graph"] = dict(sentences=len(graph.sentences)) | (
-            dict(parsed=0, embedded=0) if self.cache else graph.made
-        )
+        size = len(graph.sentences)
+        parsed, embedded = (0, 0) if self.cache else (len(context.corpus.passages), size)
+        root.data["graph"] = dict(sentences=size, parsed=parsed, embedded=embedded)
         steps = follow_path(self, context, graph, node, *checked(parts, text, most=self.steps))
         return await chain_answer(self, context, graph, text, root, await steps)
 

@@ -287,12 +287,15 @@ class Annotations:
         return known
 
     def uncached(self, texts: list[str]) -> list[AnnotatedText]:
-        "Annotations of texts, without the cache. Of a text that can't be parsed, the note says why."
+        "Annotations of texts, in batches, without the cache. Of a text that can't be parsed, the note says why."
+        return [a for i in range(0, len(texts), self.batch) for a in self._made(texts[i : i + self.batch])]
+
+    def _made(self, texts):
         try:
             return self.annotator(texts)
         except (RuntimeError, ValueError, IndexError, AssertionError, RecursionError) as e:
             if len(texts) > 1:
-                return [self.uncached([t])[0] for t in texts]
+                return [self._made([t])[0] for t in texts]
             return [
                 AnnotatedText(
                     note=f"not parsed: {type(e).__name__}: {str(e).splitlines()[0][:120] if str(e) else 'no message'}"
