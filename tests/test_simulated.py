@@ -45,9 +45,7 @@ ONE_ANSWER = (
     "compositional",
     "inference",
     "bridge_comparison",
-    "yes_no",
     "single",
-    "deep",
     "deep_hybrid",
 )
 

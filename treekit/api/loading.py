@@ -54,7 +54,7 @@ class Questions(list):
 
 
 def load(
-    name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, multihop, komultihop, …
+    name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, multihop, komultihop, …
     n: int | None = None,  # size of the sample; None: all
     data: str | Path = "synthetic",  # "synthetic[:ARTICLES]", "real" (bundled), "hub", a folder or a file
     split: str = "dev",  # "dev", "train" or "test"

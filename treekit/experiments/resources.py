@@ -40,8 +40,6 @@ WORLD = (
     "asqa",
     "qampari",
     "eli5",
-    "strategyqa",
-    "deep",
     "multihop",
     "general",
     "komultihop",
@@ -138,7 +136,7 @@ def datasets(
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #22e3b01a
 def load(
-    name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, ...: see `datasets`
+    name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, ...: see `datasets`
     # "synthetic" (or "synthetic:100000" for so many articles), "hub", a folder, or a file
     source: str | Path = "synthetic",
     split: str = "dev",  # "dev", "train" or "test"

@@ -8,10 +8,9 @@ __all__ = ['value_key', 'FactIndex', 'BlockPages', 'pick_one', 'Draft']
 # %% ../../nbs/07_synthetic/03_drafts.ipynb #eb19e976
 import re
 from collections.abc import Iterable
-from copy import copy
 from dataclasses import dataclass, field
 from random import Random
-from .facts import Entity, block_facts, make_block
+from .facts import Entity, make_block, own_facts
 from .wording import wording, write
 
 # %% ../../nbs/07_synthetic/03_drafts.ipynb #ce1c7700
@@ -26,16 +25,17 @@ def _free(x):
 class FactIndex:
     "Index of facts with a query solver. Entities are written `#<id>`."
 
-    def __init__(self, facts):
+    def __init__(self, entities):
         self.of, self.to = {}, {}  # (relation, subject) -> values; (relation, value) -> subjects
-        for s, relation, value in facts:
+        named = ((e, relation, getattr(e, relation)) for e in entities for relation in ("kind", "name"))
+        for e, relation, value in (*named, *own_facts(entities)):
             pairs = [(relation, value_key(value))]
             is_date = isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], int)
             if is_date:
                 pairs.append((f"{relation}.year", value[0]))
             for r, v in pairs:
-                self.of.setdefault((r, f"#{s}"), []).append(v)
-                self.to.setdefault((r, v), []).append(f"#{s}")
+                self.of.setdefault((r, f"#{e.id}"), []).append(v)
+                self.to.setdefault((r, v), []).append(f"#{e.id}")
 
     def solve(
         self,
@@ -61,11 +61,9 @@ class FactIndex:
 class BlockPages:
     "Articles of a block, with the sentence that states each fact."
 
-    held_out = False  # whether questions may use held-out templates
-
     def __init__(self, seed: int, block: int, lang: str = "en"):
         self.seed, self.block, self.w, self.entities = seed, block, wording(lang), make_block(seed, block)
-        self.index, self.where, self.paragraphs, self.of = FactIndex(block_facts(self.entities)), {}, [], {}
+        self.index, self.where, self.paragraphs, self.of = FactIndex(self.entities), {}, [], {}
         for e in self.entities:
             self.of[e.id] = list(write(self.w, seed, e).paragraphs())
             for p in self.of[e.id]:
@@ -77,12 +75,6 @@ class BlockPages:
         for i, p in enumerate(self.paragraphs):
             for word in self.bag(p.passage.contents):
                 self.containing.setdefault(word, []).append(i)
-
-    def worded(self, held_out: bool) -> "BlockPages":
-        "The same pages, with or without held-out templates for questions."
-        pages = copy(self)
-        pages.held_out = held_out
-        return pages
 
     def bag(self, text) -> frozenset:
         "Words of a text; in Hangul also their syllable bigrams, because particles attach to words."
@@ -130,6 +122,7 @@ class Draft:
 
     pages: BlockPages
     rng: Random
+    held_out: bool = True  # whether its words may be of held-out templates
     where: list = field(default_factory=list)  # the query
     support: list = field(default_factory=list)  # (entity, relation), in the order of the steps
     steps: list = field(default_factory=list)  # (question, answer text, index of its support)
@@ -141,7 +134,7 @@ class Draft:
         "Fill one of several templates. *X's* is avoided if X is a long phrase or ends in s."
         x = slots.get("x", "")
         unwieldy = " of " in x or x.startswith("the ") or x.endswith("s")
-        known = [t for t in templates if self.pages.held_out or not t.held_out]
+        known = [t for t in templates if self.held_out or not t.held_out]
         fit = [t for t in known if not ("{x}'s" in t.text and unwieldy)] or known
         return self.pages.w.fill(fit[int(self.rng.random() * len(fit))], None, extra=slots)
 

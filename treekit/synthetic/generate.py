@@ -14,7 +14,7 @@ from functools import lru_cache
 from . import questions as _questions
 from ..config import UsageError, choose
 from ..core.types import Passage, Question
-from .facts import BLOCK, Fact, block_facts, make_block
+from .facts import BLOCK, Entity, make_block
 from .documents import document_wording, write_document
 from .drafts import BlockPages
 from .questions import NEVER_TRAINED, block_questions
@@ -45,10 +45,8 @@ STYLES = {  # data set -> the mix of kinds: (kind, hops or None, share)
     "2wiki": (("compositional", 2, 4), ("comparison", None, 2), ("bridge_comparison", None, 2), ("inference", None, 2)),
     "ambigdocs": (("ambiguous", None, 1),),
     "asqa": (("underspecified", None, 1), ("several", None, 1)),
-    "deep": (("deep", None, 1),),
     "qampari": (("list", None, 1),),
     "eli5": (("explanation", None, 1),),
-    "strategyqa": (("yes_no", None, 1),),
     "multihop": _FOUR,
     "komultihop": _FOUR,
     "general": _MIXED,
@@ -110,13 +108,14 @@ class SyntheticWiki:
     def __repr__(self):
         return f"SyntheticWiki(seed={self.seed}, articles={self.size}, lang={self.lang!r})"
 
-    def _entities(self):
+    def entities(self) -> Iterator[Entity]:
+        "Iterate over the entities, one for each article."
         for b in range(-(-self.size // BLOCK)):
             yield from make_block(self.seed, b)[: self.size - b * BLOCK]
 
     def articles(self) -> Iterator[Article]:
         "Iterate over the articles."
-        for e in self._entities():
+        for e in self.entities():
             yield write(self.w, self.seed, e)
 
     def passages(self) -> Iterator[Passage]:
@@ -130,11 +129,7 @@ class SyntheticWiki:
         if words is None:
             yield from self.articles()
         else:
-            yield from (write_document(words, self.seed, e) for e in self._entities())
-
-    def facts(self) -> Iterator[Fact]:
-        "Facts as triples."
-        yield from block_facts(self._entities())
+            yield from (write_document(words, self.seed, e) for e in self.entities())
 
     def questions(
         self,
@@ -142,10 +137,9 @@ class SyntheticWiki:
         n: int | None = 100,  # number of questions; fewer if there are no more; None: all
         split: str = "dev",  # "dev" or "train", disjoint
         hops: int | None = None,  # only questions with this number of hops
-        held_out: bool | None = None,  # whether to use held-out templates; default: in the dev split
     ) -> list[Question]:  # a longer list begins with the shorter one
         "Questions of one kind, from all parts of the wiki in turn."
-        return list(itertools.islice(_stream(self, kind, split, hops, held_out), n))
+        return list(itertools.islice(_stream(self, kind, split, hops), n))
 
     def dataset(
         self,
@@ -157,13 +151,13 @@ class SyntheticWiki:
         return _dataset(self, name, n, split)
 
 # %% ../../nbs/07_synthetic/07_generate.ipynb #1661d3fa
-def _stream(world, kind, split, hops, held_out=None, pool=0):
+def _stream(world, kind, split, hops, pool=0):
     "Stream of questions of one kind."
     choose("kind of question", kind, KINDS)
     choose("split", split, ("dev", "train"))
 
     def of_block(block):
-        questions = block_questions(_pages(world.seed, block, world.lang), kind, split == "train", held_out, pool=pool)
+        questions = block_questions(_pages(world.seed, block, world.lang), kind, split == "train", pool)
         return (q for q in questions if hops in (None, q.hops))
 
     return _round_robin([of_block(b) for b in range(world.size // BLOCK)])
