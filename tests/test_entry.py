@@ -12,7 +12,7 @@ from treekit.config import UsageError
 from treekit.store.run_store import Store
 from treekit.explorer.diff import compare_runs
 from treekit.explorer.forks import Edits, fork, same_bytes
-from treekit.explorer.runs import RunData, open_run, open_store
+from treekit.explorer.runs import open_run, open_store
 from treekit.explorer.overrides import switch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,7 +115,7 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
         assert made.row.answer == "nobody" and fork(made.run, 0, name="once more").row.answer == "nobody"
         assert switch(opened, opened.rows[0].method, settings=dict(search_scope="own")).rows[0].answer
         hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))
-        assert RunData(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
+        assert opened.data.passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
     pages.write_text('{"title": "Taphora", "text": "A song."}\n')
     with pytest.raises(UsageError, match="aren't those of the run any more"):
         fork(opened, 0, name="changed")

@@ -16,7 +16,7 @@ from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
-from treekit.explorer.runs import RunData, open_run
+from treekit.explorer.runs import open_run
 from treekit.explorer.server import ServedExplorer
 from treekit.papers.registry import method
 
@@ -101,7 +101,7 @@ def test_other_queries_and_passages(done):
     opened = open_run(store, runs["rdr2"])
     row = opened.rows[0]
     hits = row.trace.nodes[0].data["hits"]
-    known, asked = RunData(opened.kept).passages(row), row.question.question
+    known, asked = opened.data.passages(row), row.question.question
     made = fork(opened, 0, Edits(passages=((asked, tuple(known(h["id"]) for h in hits[1:])),)))
     assert [h["id"] for h in made.row.trace.nodes[0].data["hits"]] == [h["id"] for h in hits[1:]]
     other = fork(opened, 0, Edits(queries=((asked, "film"),)))
@@ -113,9 +113,14 @@ def test_another_parse(done):
     store, runs = done
     opened = open_run(store, runs["treerare"])
     asked = opened.rows[0].question.question
-    made = fork(opened, 0, Edits(heads=((asked, 0, 10, 2),)))  # "has" hangs below "kind"
+    [sentence] = (
+        opened.data.library.provide("parser", "hotpotqa", opened.rows[0].question).thing.parse([asked])[0].sentences
+    )
+    heads = [token.head for token in sentence.tokens]
+    heads[9] = 2  # "has" hangs below "kind"
+    made = fork(opened, 0, Edits(heads=((asked, 0, tuple(heads)),)))
     assert not made.row.error and [n.text for n in made.row.trace.nodes] != [n.text for n in opened.rows[0].trace.nodes]
-    circle = fork(opened, 0, Edits(heads=((asked, 0, 1, 2), (asked, 0, 2, 1))))
+    circle = fork(opened, 0, Edits(heads=((asked, 0, (2, 1, 0, *[3] * (len(heads) - 3))),)))
     assert "hang below itself" in circle.row.error
 
 
@@ -192,27 +197,38 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
     assert all(f["meaning"] for f in known["settings"])
     assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
-    made = api.done(api.post(f"switch/{name}", change))
+
+    def done(path, body):
+        job = api.post(path, body)["job"]
+        api.jobs[int(job)].thread.join()
+        return api.get(f"job/{job}")
+
+    [made] = done(f"switch/{name}", change)["found"]["points"]
     assert api.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
-    swept = api.done(api.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
-    assert [p["value"] for p in swept["points"]] == ["1", "5"] and all(
-        p["low"] <= p["mean"] <= p["high"] for p in swept["points"]
-    )
+    swept = done(f"switch/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2))["found"]
+    assert [p["value"] for p in swept["points"]] == ["1", "5"]
+    assert all(p["low"] <= p["score"] <= p["high"] for p in swept["points"])
     assert api.get(f"run/{swept['points'][0]['run']}")["rows"][0]["method"] == "rdr2, top_k=1"
-    routing = next(n for n in api.runs.run(name).rows[0].trace.nodes if n.kind == "routing")
+    routing = next(n for n in api.run(name).rows[0].trace.nodes if n.kind == "routing")
     routed = api.get(f"node/{name}/0/{routing.id}")["routed"]
     assert routed["rows"] and {id for _, id in routed["said"]} <= {r[0] for r in routed["rows"]}
-    refused = api.done(api.post(f"fork/{name}/0", dict(routes=[[routed["key"], []]])))
-    assert api.runs.run(refused["run"]).rows[0].trace.nodes[routing.id].data["behaviours"] == []
+    refused = done(f"fork/{name}/0", dict(routes=[[routed["key"], []]]))["found"]
+    assert api.run(refused["run"]).rows[0].trace.nodes[routing.id].data["behaviours"] == []
     with pytest.raises(UsageError, match="behaviour"):
         api.post(f"fork/{name}/0", dict(routes=[[routed["key"], [["RUN", 1, ""]]]]))
+    for body in (
+        dict(method="rdr2", fields=dict(code="x")),
+        dict(method="rdr2", fields=dict(top_k=[1])),
+        dict(method="nobody"),
+        dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example")),
+        dict(method="rdr2", n="many"),
+    ):
+        assert done(f"switch/{name}", body)["state"] == "failed"
     for path, body in (
-        (f"switch/{name}", dict(method="rdr2", fields=dict(code="x"))),
-        (f"switch/{name}", dict(method="nobody")),
-        (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
-        (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])),
+        (f"switch/{name}", dict(method="rdr2", code="x")),
+        (f"switch/{name}", [1]),
         (f"fork/{name}/0", dict(code=[["a", "b"]])),
-        (f"switch/{name}", dict(method="rdr2", n=-1)),
+        (f"fork/{name}/0", dict(replies=[["a"]])),
         ("stop/99", {}),
         ("shutdown", {}),
     ):

@@ -275,16 +275,18 @@ def test_a_run_is_stopped_after_f5(browser, alive, monkeypatch):
     served, name, _ = alive
     switched, go_on = api.switch, threading.Event()
 
+    def under_way():
+        return next((job for job in served.api.jobs if job.thread.is_alive()), None)
+
     def slow(run, *change, watch):
         def held(told):
-            while not (jobs.under_way().halt or go_on.is_set()):
+            while not (under_way().halt or go_on.is_set()):
                 time.sleep(0.02)
             watch(told)
 
         return switched(run, *change, watch=held)
 
     monkeypatch.setattr(api, "switch", slow)
-    jobs = served.api.replays.jobs
 
     def begun(top_k):  # a value that wasn't answered before: stored answers would end the run at once
         page = opened(browser, served.address)
@@ -298,18 +300,18 @@ def test_a_run_is_stopped_after_f5(browser, alive, monkeypatch):
         return page
 
     page, tab = begun("2"), opened(browser, served.address)
-    job = jobs.under_way()
+    job = under_way()
     for shown in (page, tab):
         until(shown, "document.querySelector('.tkx-status button')?.innerText === 'Stop'")
     page.get_by_role("button", name="Stop", exact=True).click()
     for shown in (page, tab):
         until(shown, "document.querySelector('.tkx-status').innerText.startsWith('The switch was stopped')")
-    assert job.state == "stopped" and jobs.under_way() is None
+    assert job.state == "stopped" and under_way() is None
     page.close()
     page = begun("4")
     go_on.set()
     until(page, "/The switch has ended. Open run/.test(document.querySelector('.tkx-status').innerText)")
-    assert jobs.under_way() is None and page.trouble == tab.trouble == []
+    assert under_way() is None and page.trouble == tab.trouble == []
     page.close()
     tab.close()
 

@@ -129,8 +129,9 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay():
             assert "navigator" in str(said.value) and "\n" not in str(said.value)
         assert store.calls([path]) == {}
         api = ExplorerAPI(store, forks=True)
-        with pytest.raises(UsageError, match="before its edit"):
-            api.done(api.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
+        api.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]]))
+        api.jobs[0].thread.join()
+        assert api.get("job/0")["state"] == "failed" and "before its edit" in api.get("job/0")["error"]
     finally:
         with store.transaction() as db:
             db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)

@@ -31,7 +31,7 @@ from ..explorer import widget
 from ..explorer.diff import RunComparison, compare_runs
 from ..explorer.first_wrong import first_wrong_nodes
 from ..explorer.forks import Edits, Fork, fork, same_bytes
-from ..explorer.runs import OpenRun, RunData, open_run
+from ..explorer.runs import OpenRun, open_run
 from ..exports.parquet import export_parquet
 from ..utils.atomic_write import write_whole
 
@@ -99,7 +99,7 @@ class Run:
     @cached_property
     def results(self) -> Results:
         "Answers with the metadata of the run."
-        saved, data = self.opened.kept, RunData(self.opened.kept)
+        saved, data = self.opened.kept, self.opened.data
         labels = {d: "passages of one's own" if d in saved.given else data.library.label(d) for d in saved.questions}
         return Results(self.opened.rows, saved.profile.model, labels, saved.profile, {}, saved.facts, saved.name)
 

@@ -6,7 +6,7 @@
 __all__ = ['Point', 'Study', 'ablate', 'replaced']
 
 # %% ../../nbs/26_api/02_studies.ipynb #cb131dac
-import io, json
+import json
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations, product
@@ -20,7 +20,6 @@ from .running import Run, answered, frame, prepared
 from ..config import SETTINGS, Profile, UsageError, choose
 from ..core.method import Intervened, configure, requirements_of, settings
 from ..experiments.counting import new_calls
-from ..experiments.given_passages import given_again
 from ..experiments.planning import open_store
 from ..experiments.prompts import known_prompts
 from ..experiments.run_records import find_study, save_study
@@ -28,9 +27,8 @@ from ..experiments.tables import paired_difference
 from ..explorer.api import ExplorerAPI
 from ..explorer.forks import passage_source
 from ..explorer.page import page_of
-from ..explorer.run_models import models_again
+from ..explorer.run_models import made_again
 from ..experiments.correct_answers import worth
-from ..explorer.runs import RunData
 from ..explorer.widget import Framed
 from ..scoring.statistics import bootstrap, false_discovery
 from ..utils.atomic_write import write_whole
@@ -48,11 +46,8 @@ class Point:
     @property
     def value(self) -> Any:
         "The value of a sweep of one field; of several fields, all of them in words."
-        return [*self.values.values()][0] if len(self.values) == 1 else self.said
-
-    @property
-    def said(self) -> str:
-        "The values in words."
+        if len(self.values) == 1:
+            return [*self.values.values()][0]
         return ", ".join(f"{k}={v}" for k, v in self.values.items())
 
     def scores(self) -> dict:
@@ -203,22 +198,6 @@ class Study:
         write_whole(Path(path), csv_text([rows[0], *(row.values() for row in rows)]))
         return Path(path)
 
-    def to_html(
-        self,
-        path: Path | str,
-    ) -> Path:
-        "Write tables, plot and all trees as one HTML file."
-        import matplotlib.pyplot as plt
-
-        drawn, figure = io.StringIO(), self.plot().figure
-        with plt.rc_context({"svg.hashsalt": "treekit"}):
-            figure.savefig(drawn, format="svg", metadata=dict(Date=None, Creator=None))
-        plt.close(figure)
-        svg = drawn.getvalue().partition("<svg")[2]
-        head = f"<!doctype html><meta charset=utf-8><title>{escape(repr(self))}</title>"
-        write_whole(Path(path), f"{head}{self._repr_html_()}<svg{svg}{self.explore()._repr_html_()}")
-        return Path(path)
-
     def explore(self) -> Framed:
         "The runs as an interactive page, the first beside the second."
         stores = {r.opened.store.path for r in self.runs}
@@ -342,9 +321,7 @@ def replaced(
     name = choose("method of the run", method or methods[0], methods)
     if not parts:
         raise UsageError('nothing is replaced: give reply, query or passages, as in reply="gold"')
-    rows, data, asked = [r for r in opened.rows if r.method == name], RunData(kept), {}
-    for row in rows:
-        asked.setdefault(row.dataset, []).append(row.question)
+    rows = [r for r in opened.rows if r.method == name]
     kinds = {k for row in rows for n in row.trace.nodes for k in (n.kind, n.data.get("type"))}
     if node is not None and node not in kinds:
         choose(
@@ -352,10 +329,10 @@ def replaced(
             node,
             sorted(kinds.union(p.task for p in known_prompts().values()) - {None}),
         )
-    corpora = given_again(kept, asked) or None
-    made, clients = ({name: kept.method(name)}, asked, kept.profile, corpora), models_again(opened, name)
+    *source, clients = made_again(opened, name)
     as_it_was = dict.fromkeys(parts, "as it was")
-    plans, control = [(as_it_was, (*made, passage_source(kept)), None, clients)], _told(rows, data, node)
+    plans = [(as_it_was, ({name: kept.method(name)}, *source, passage_source(kept)), None, clients)]
+    control = _told(rows, opened.data, node)
     for values in product(*(v if isinstance(v, list) and not _are_passages(v) else [v] for v in parts.values())):
         at = {k: tuple(v) if _are_passages(v) else v for k, v in zip(parts, values)}
         if wrong := [k for k, v in at.items() if not (callable(v) or v in _WORDS or _fits(k, v))]:
@@ -368,9 +345,8 @@ def replaced(
         by = Replacement(node or "", **at, told=control[words.pop() if words else "gold"], code=_code_hash(at))
         said = ", ".join(f"{k} {_cell(v)}" for k, v in at.items())
         label = f"{name}, {said}" + (f" at {node}" if node else "")
-        plans.append(
-            (at, ({label: kept.method(name)}, *made[1:], passage_source(kept) | dict(label=label)), by, clients)
-        )
+        about = passage_source(kept) | dict(label=label)
+        plans.append((at, ({label: kept.method(name)}, *source, about), by, clients))
     words = "".join(f", {k}={v!r}" for k, v in dict(node=node, **parts).items() if v is not None)
     source = f"Run.open({run.name!r}" + (f", {kept.profile.name!r})" if not kept.profile.offline else ")")
     code = f"from treekit import Run\nrun = {source}\nstudy = run.edit({name!r}{words})\nstudy.plot()\nstudy"

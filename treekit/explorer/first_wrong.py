@@ -26,7 +26,7 @@ from ..llm.cached_client import CachedClient
 from ..llm.prices import BudgetExceeded
 
 from .run_models import GoneModel, models_again
-from .runs import OpenRun, RunData
+from .runs import OpenRun
 
 # %% ../../nbs/19_explorer/10_first_wrong.ipynb #5577344b
 def _repaired(method, by):
@@ -47,12 +47,7 @@ class Replayer:
         new_calls: bool,  # of the run's model
     ):
         self.opened, self.new_calls, self.kept = opened, new_calls, opened.kept
-        self.data, self.prompts, self.made, self.indices = (
-            RunData(opened.kept),
-            templates_of(opened.kept.profile),
-            {},
-            {},
-        )
+        self.prompts, self.made, self.indices = templates_of(opened.kept.profile), {}, {}
         self.asked = {d: list(qs.values()) for d, qs in opened.kept.questions.items()}
 
     def _parts(self, name):
@@ -100,7 +95,7 @@ class Replayer:
 
     async def finding(self, row):
         "First wrong node of a wrong answer."
-        steps, passage, kept, trace = gold_steps(row.question), self.data.passages(row), [], row.trace
+        steps, passage, kept, trace = gold_steps(row.question), self.opened.data.passages(row), [], row.trace
         if not steps:
             return Finding(why="the question has no gold steps")
         for _ in range(2 * len(steps) + 1):

@@ -54,7 +54,7 @@ def paths_of(api: ExplorerAPI, names: list[str], other: str = ""):  # of (path, 
     for name in names:
         yield from _methods(api, name)
     for name in names:
-        for i, row in enumerate(api.runs.run(name).rows):
+        for i, row in enumerate(api.run(name).rows):
             for node in row.trace.nodes:
                 yield f"node/{name}/{i}/{node.id}", (found := api.get(f"node/{name}/{i}/{node.id}"))
                 if found["parsed"]:
@@ -72,7 +72,7 @@ MOST_ALIGNED = 1500  # pairs of trees that a page has side by side
 
 def _methods(api, name):
     "A run's methods against each other: the first ones against all."
-    methods, aligned = api.runs.run(name).kept.head["methods"], 0
+    methods, aligned = api.run(name).kept.head["methods"], 0
     for a, b in itertools.permutations(methods, 2):
         path = f"compare/{name}/{name}/{quote(a, safe=_PLAIN)}/{quote(b, safe=_PLAIN)}"
         found = api.get(path)

@@ -55,6 +55,11 @@ class OpenRun:
         self._first_wrong[row.key] = found
         self._lines = {i: line for i, line in self._lines.items() if self.rows[i].key != row.key}
 
+    @functools.cached_property
+    def data(self) -> "RunData":
+        "Its passages and documents."
+        return RunData(self.kept)
+
     @property
     def name(self) -> str:
         return self.kept.name

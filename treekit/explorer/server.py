@@ -150,7 +150,7 @@ class ServedExplorer:
         other: str = "",  # to compare it with
     ):
         self.api, self.token = api, secrets.token_urlsafe(24)
-        api.runs.opened = {k: v for k, v in dict(open=run, other=other).items() if v}
+        api.opened = {k: v for k, v in dict(open=run, other=other).items() if v}
         try:
             self.sockets = bind_sockets(port, "127.0.0.1")
         except (OSError, OverflowError) as e:

@@ -94,7 +94,7 @@ MOST_STILL = 1500  # nodes of runs whose page goes along with a widget
 def _still(api, name, second, row):
     "What a reader sees where no kernel answers: the page, or where it can be had."
     names = list(dict.fromkeys(filter(None, (name, second))))
-    if sum(len(r.trace.nodes) for n in names for r in api.runs.run(n).rows if r.trace) > MOST_STILL:
+    if sum(len(r.trace.nodes) for n in names for r in api.run(n).rows if r.trace) > MOST_STILL:
         return "<p>The live explorer needs a running kernel. <code>explore_page</code> shows this run without one.</p>"
     return Framed(page_of(api, names, other=second if len(names) > 1 else "", row=row))._repr_html_()
 

@@ -601,7 +601,7 @@ export class Explorer {
     const word = box("word", []), head = box("its new head", [h("option", {value: 0}, "the root")]);
     word.addEventListener("change", () => { head.value = heads[word.value - 1]; }); head.value = heads[0];
     return h("details", {class: "tkx-fork"}, h("summary", {}, "Fork: another edge of the parse"), h("div", {class: "tkx-tools"}, word, " below ", head,
-      h("button", {class: "tkx-button", click: () => +head.value === heads[word.value - 1] ? this.say("Choose another head first.") : this.fork({heads: [[text, n, +word.value, +head.value]], trees: [[text, n, heads]]})}, "Hang it there")));
+      h("button", {class: "tkx-button", click: () => +head.value === heads[word.value - 1] ? this.say("Choose another head first.") : this.fork({heads: [[text, n, heads.map((hd, i) => i + 1 === +word.value ? +head.value : hd)]]})}, "Hang it there")));
   }
 }
 

@@ -72,9 +72,10 @@ class Bench {
     if (!made) { this.result.hidden = true; return; }
     await x.again();
     if (x.run.name !== name) await x.openRun(name);
-    await x.compareWith(made.run, method, made.method);
-    this.tell(made.method);
-    if (made.failed) x.say(`${made.failed} questions failed.`, true);
+    const [point] = made.points;
+    await x.compareWith(point.run, method, point.method);
+    this.tell(point.method);
+    if (point.failed) x.say(`${point.failed} questions failed.`, true);
   }
   // the effect of a change, beside its control
   tell(label) {
@@ -89,20 +90,21 @@ class Bench {
   }
   async sweep() {
     const x = this.x;
-    const made = await x.trying(() => x.work("The sweep", `sweep/${encodeURIComponent(this.name)}`, this.wanted(true), found => found.points && this.plot(found)));
+    const made = await x.trying(() => x.work("The sweep", `switch/${encodeURIComponent(this.name)}`, this.wanted(true), found => found.points && this.plot(found)));
     if (!made) return;
     this.plot(made); await x.again();
   }
   plot({field, points}) {
+    if (points.some(p => p.score == null)) { fill(this.curve, h("p", {class: "tkx-small"}, "The questions have no gold answers: there is no curve.")); return; }
     const W = 300, H = 150, left = 34, wide = W - left - 12, lows = Math.min(...points.map(p => p.low)), highs = Math.max(...points.map(p => p.high)), room = Math.max(0.05, (highs - lows) * 0.1), foot = Math.max(0, lows - room), top = Math.min(1, highs + room);
     const y = v => 8 + (1 - (v - foot) / (top - foot)) * (H - 34), numbers = points.map(p => Number(p.value)), scaled = numbers.every(Number.isFinite) && new Set(numbers).size > 1;
     const low = Math.min(...numbers), high = Math.max(...numbers), at = k => left + 10 + (points.length < 2 ? 0.5 : scaled ? (numbers[k] - low) / (high - low) : k / (points.length - 1)) * (wide - 20);
     const open = p => this.show(p), parts = [foot, (foot + top) / 2, top].flatMap(v => [drawing("path", {class: "tkx-grid", d: `M${left},${y(v)} H${W - 8}`}), drawing("text", {x: left - 5, y: y(v) + 4, "text-anchor": "end"}, v.toFixed(2))]);
     const order = points.map((p, k) => k).sort((a, b) => at(a) - at(b));
-    parts.push(drawing("path", {class: "tkx-curve", d: order.map((k, n) => `${n ? "L" : "M"}${at(k)},${y(points[k].mean)}`).join(" ")}));
+    parts.push(drawing("path", {class: "tkx-curve", d: order.map((k, n) => `${n ? "L" : "M"}${at(k)},${y(points[k].score)}`).join(" ")}));
     points.forEach((p, k) => parts.push(drawing("path", {class: "tkx-curve", d: `M${at(k)},${y(p.low)} V${y(p.high)} M${at(k) - 4},${y(p.low)} h8 M${at(k) - 4},${y(p.high)} h8`}),
-      drawing("circle", {class: "tkx-point", cx: at(k), cy: y(p.mean), r: 5, click: () => open(p)}), drawing("text", {x: at(k), y: H - 10, "text-anchor": "middle"}, String(p.value).slice(0, 14))));
-    const said = p => `${field} ${p.value}: ${p.mean.toFixed(2)} (${p.low.toFixed(2)} to ${p.high.toFixed(2)}), ${p.calls.toFixed(1)} calls a question`;
+      drawing("circle", {class: "tkx-point", cx: at(k), cy: y(p.score), r: 5, click: () => open(p)}), drawing("text", {x: at(k), y: H - 10, "text-anchor": "middle"}, String(p.value).slice(0, 14))));
+    const said = p => `${field} ${p.value}: ${p.score.toFixed(2)} (${p.low.toFixed(2)} to ${p.high.toFixed(2)}), ${(p.calls / p.n).toFixed(1)} calls a question`;
     fill(this.curve, drawing("svg", {class: "tkx-plot", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `answers' worth over ${field}, with 95 % intervals`}, ...parts),
       h("p", {class: "tkx-small"}, `answers' worth over ${field}, with 95 % intervals; a point opens its questions`), ...points.map(p => h("button", {class: "tkx-button tkx-pointed", click: () => open(p)}, said(p))));
   }
