@@ -50,7 +50,7 @@ def pack_run(
     sets: dict = {},  # further settings, as they were run
 ) -> dict:  # file, profile, megabytes, calls
     "Pack the calls of a run into a cassette."
-    from treekit.utils.process_identity import temp_dir, remove_stale
+    from treekit.utils.atomic_write import temp_dir
     from treekit.store.run_store import Store
     from treekit.experiments.planning import store_path
 
@@ -59,7 +59,6 @@ def pack_run(
         raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")
     if what:
         _never_run(path, what, profile)
-    remove_stale(file.absolute())
     if what:
         with temp_dir(work_dir("packing") / "run") as folder:
             calls = _replayed(folder, file, path, what, profile, questions, given, sets)

@@ -50,7 +50,6 @@ from ..utils.sanitize import printable, without_secrets
 from ..utils.sealed_process import refuses_network
 from ..utils.instruction_set import PINNED
 from ..utils.notices import new_notices
-from ..utils.process_identity import own_identity
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #4e44a8a4
@@ -248,9 +247,8 @@ _CLEAN = "treekit:"  # prefix of the paths that this handler writes
 
 
 def _arguments(told):
-    "Arguments of a kernel: its working folder isn't searched for modules, it starts with what the command tells it, and ends with this process."
-    ends = f"__import__('treekit.utils.process_identity').utils.process_identity.end_with({own_identity()!r})"
-    lines = [told.argument(), ends]
+    "Arguments of a kernel: its working folder isn't searched for modules, and it starts with what the command tells it."
+    lines = [told.argument()]
     if refuses_network():
         lines.append("__import__('treekit.utils.sealed_process').utils.sealed_process.refuse_network()")
     return ["--IPKernelApp.ignore_cwd=True", *(f"--IPKernelApp.exec_lines={line}" for line in lines)]

@@ -19,7 +19,7 @@ from .release_check import check_release, plain, secrets_of
 from .student_corpora import generate_corpus
 from ..config import UsageError, set_variables
 from ..utils.instruction_set import one_thread
-from ..utils.process_identity import exit_with_parent
+from ..utils.worker_processes import exit_with_parent
 
 # %% ../../nbs/21_classroom/10_release.ipynb #e9f7b64b
 def source_of_assignment(

@@ -18,7 +18,7 @@ from .files import open_bytes
 from .load import read_lines
 from .passage_store import new_store, open_store
 from .wikitext import Skipped, from_wikitext
-from ..utils.process_identity import exit_with_parent
+from ..utils.worker_processes import exit_with_parent
 
 # %% ../../nbs/06_corpora/13_tree_store.ipynb #02db2b66
 def _pages(file):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.method import Trace
-from ..utils.process_identity import temp_dir
+from ..utils.atomic_write import temp_dir
 from ..explorer.runs import OpenRun
 from .columns import EXPORTED, columns_page, schema_of
 from .rows import CallReader, cell_rows, tree_rows, prediction_row, question_rows, table_rows

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..config import UsageError, kit_files
 from .plugin import discover, name_error
 from .registry import method_names, typed
-from ..utils.process_identity import temp_dir
+from ..utils.atomic_write import temp_dir
 
 # %% ../../nbs/17_papers/02_scaffold.ipynb #274caebe
 TEMPLATE_NAME, TEMPLATE_LABEL = "mypaper", "My Paper"  # that the template's files have, and that a copy replaces

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from ..config import UsageError, replay
 from .schema import damaged_file
-from ..utils.process_identity import remove_stale
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/04_store/01_cassette_archive.ipynb #d06e2c95
@@ -39,8 +38,6 @@ def write_archive(
         write_whole(path, lzma.compress(plain.getvalue(), filters=filters))
     except OSError as e:
         raise UsageError(f"can't write the cassette {path.name!r} ({e.strerror}): choose another place") from None
-    finally:
-        remove_stale(path)
     return path
 
 # %% ../../nbs/04_store/01_cassette_archive.ipynb #48d1b0f6

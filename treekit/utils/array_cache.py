@@ -6,12 +6,13 @@
 __all__ = ['read_arrays', 'write_arrays', 'half_precision', 'cached_arrays']
 
 # %% ../../nbs/02_utils/07_array_cache.ipynb #59e509be
-import contextlib, os, tempfile, zipfile
+import contextlib, io, zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..config import UsageError
+from .atomic_write import write_whole
 
 # %% ../../nbs/02_utils/07_array_cache.ipynb #8638a511
 _INVALID = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile)  # missing, damaged, or with other arrays
@@ -38,12 +39,12 @@ def write_arrays(
     "Write a file of arrays atomically."
     import numpy as np
 
-    with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as f:
-        if file.suffix == ".npy":
-            np.save(f, arrays)
-        else:
-            np.savez(f, **arrays)
-    os.replace(f.name, file)
+    data = io.BytesIO()
+    if file.suffix == ".npy":
+        np.save(data, arrays)
+    else:
+        np.savez(data, **arrays)
+    write_whole(file, data.getvalue())
 
 # %% ../../nbs/02_utils/07_array_cache.ipynb #ac160002
 def half_precision(

@@ -6,10 +6,9 @@
 __all__ = ['PINNED_INSTRUCTIONS', 'PINNED', 'REFERENCE', 'processor_label', 'instruction_set', 'one_thread']
 
 # %% ../../nbs/02_utils/11_instruction_set.ipynb #93e6faa9
-import contextlib, re, sys
+import contextlib, hashlib, re, sys
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from ..config import child_environment
 
@@ -28,17 +27,6 @@ PINNED = dict(
 REFERENCE = "avx2"  # label of that setting on a processor with AVX2: the vectors in `data/kept` were computed with it
 
 # %% ../../nbs/02_utils/11_instruction_set.ipynb #ce39fa52
-_WIDTHS = (
-    "AVX512_SPR",
-    "AVX512_ICL",
-    "AVX512F",
-    "AVX2",
-    "SSE42",
-    "SVE",
-    "ASIMD",
-)  # as numpy calls them, the widest first
-
-
 @lru_cache
 def _features():
     "Vector instructions of the processor, as numpy detects them."
@@ -47,19 +35,9 @@ def _features():
     return {name for name, there in __cpu_features__.items() if there}
 
 
-@lru_cache
-def _maker():
-    "Maker of the processor, where Linux says it; else empty."
-    with contextlib.suppress(OSError):
-        if found := re.search(r"^vendor_id\s*:\s*(\w+)", Path("/proc/cpuinfo").read_text(), re.M):
-            return found[1]
-    return ""
-
-
 def processor_label() -> str:
-    "The processor's widest vector instructions and its maker, such as `avx512_icl-GenuineIntel`."
-    widest = next((name.lower() for name in _WIDTHS if name in _features()), "scalar")
-    return "-".join(filter(None, [widest, _maker()]))
+    "Hash of the processor's vector instructions, such as `cpu.3f2a91bc`."
+    return f"cpu.{hashlib.sha256(' '.join(sorted(_features())).encode()).hexdigest()[:8]}"
 
 # %% ../../nbs/02_utils/11_instruction_set.ipynb #aad3b132
 @lru_cache

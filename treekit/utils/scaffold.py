@@ -10,7 +10,6 @@ import os, shutil
 from pathlib import Path
 
 from ..config import UsageError, installed
-from .process_identity import temp_dir
 
 # %% ../../nbs/02_utils/10_scaffold.ipynb #c47a9e25
 def teachers_only(
@@ -58,29 +57,19 @@ def create(
         raise UsageError(
             f"{folder.name!r} is there, and isn't an empty folder: treekit init lays a new one; give another name"
         )
-    if assignments and not (Path(assignments) / "course.toml").is_file():
-        raise UsageError(f"no course.toml in {Path(assignments).name!r}: give the folder nbs/assignments of a clone")
+    files = laid_files(installed())
+    if assignments:
+        if not (Path(assignments) / "course.toml").is_file():
+            raise UsageError(
+                f"no course.toml in {Path(assignments).name!r}: give the folder nbs/assignments of a clone"
+            )
+        files = {name: p for name, p in files.items() if not name.startswith("nbs/assignments/")}
+        files |= {f"nbs/assignments/{p.name}": p for p in sorted(Path(assignments).iterdir()) if p.is_file()}
     try:
-        with temp_dir(folder) as part:
-            _copy_files(part, assignments)
-            folder.mkdir(parents=True, exist_ok=True)
-            laid = sorted(
-                part.iterdir(), key=lambda p: p.name == "settings.ini"
-            )  # `settings.ini` last: it marks the folder as complete
-            for made in laid:
-                made.replace(folder / made.name)
+        for name, path in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, folder / name)
+        (folder / "README.md").write_text(_ABOUT, encoding="utf-8")
     except OSError as e:
         raise UsageError(f"can't lay the folder {folder.name!r} ({e.strerror}): choose another place") from None
     return folder
-
-
-def _copy_files(part, assignments):
-    "Copy the files into a folder."
-    files = laid_files(installed())
-    if assignments:
-        files = {name: p for name, p in files.items() if not name.startswith("nbs/assignments/")}
-        files |= {f"nbs/assignments/{p.name}": p for p in sorted(Path(assignments).iterdir()) if p.is_file()}
-    for name, path in files.items():
-        (part / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, part / name)
-    (part / "README.md").write_text(_ABOUT, encoding="utf-8")
