@@ -47,7 +47,6 @@ class Tree:
             return await context.ask(
                 PART,
                 node=context.trace.add("part", str(i), root),
-                priority=1,
                 part=str(i),
                 question=question.question,
                 documents=pages,

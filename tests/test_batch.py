@@ -119,13 +119,6 @@ def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, stat
     assert len(server.batches()) == sent
 
 
-@pytest.mark.parametrize("fault", [500, "reset"])
-def test_an_order_whose_reply_is_lost_is_found_and_not_repeated(server, fault, tmp_path):
-    server.script(order_faults=[fault])
-    got = asyncio.run(asked(chat(server, tmp_path), TOPICS))
-    assert all(c[0].text for c in got) and len(server.batches()) == 1
-
-
 def test_a_batch_that_is_refused_as_a_whole_is_not_kept(server, tmp_path):
     server.script(batch_faults=[dict(kind="failed", code="token_limit_exceeded", message="queue is full")])
     [failed] = asyncio.run(asked(chat(server, tmp_path), TOPICS[:1]))

@@ -9,7 +9,7 @@ from commands import inside
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 
 TWO = """        step, about = context.trace.add("step", "..."), dict(question=question.question, documents=hits)
-        value = await context.ask(ASK, node=step, priority=1, **about)
+        value = await context.ask(ASK, node=step, **about)
         about |= dict(question=f"{question.question} {value['answer']}?")
         value = await context.ask(ASK, node=context.trace.add("answer", "..."), **about)
 """

@@ -335,8 +335,6 @@ def test_search_r1_thinks_searches_and_answers():
     assert last.inputs["turns"].startswith(
         "<think>The author?</think>\n<search>author of Grey Harbour</search>\n\n<information>[1] Grey Harbour: Ida Roth wrote it.\n[2]"
     )
-    priorities = [r.priority for r in context.llm.asked]
-    assert priorities == sorted(priorities, reverse=True) and len(set(priorities)) == 3
 
 
 BAD = [  # reply, what is searched, what is answered, what the note says

@@ -64,7 +64,7 @@ def test_a_run_without_a_network_ends_at_its_first_calls():
     chat = OpenAIClient("m", "http://127.0.0.1:9/v1", retries=9, pause=0.05)
     with (
         Store() as store,
-        pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 \(tried 3 times\); check the network.*curl"),
+        pytest.raises(UsageError, match=r"no connection to 127.0.0.1:9 .*\(tried 3 times\); check the network.*curl"),
     ):
         go(chat, store)
     with Server() as server:

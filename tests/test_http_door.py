@@ -66,17 +66,16 @@ def test_a_server_on_this_machine_is_asked_without_a_proxy(server, monkeypatch, 
     monkeypatch.setenv(name, value)
     assert ask(server.url)[0].text
     if "socks" in value:
-        with pytest.raises(UsageError, match=name):
+        with pytest.raises(UsageError, match=name.upper()):
             at("http://models.invalid/v1")
 
 
 @pytest.mark.parametrize(
     "name, value, said",
     [
-        ("HTTP_PROXY", "http://127.0.0.1:9", "through the proxy in HTTP_PROXY; .*NO_PROXY"),
-        ("http_proxy", "http://u:secret@127.0.0.1:9", "through the proxy in http_proxy"),
-        ("all_proxy", "127.0.0.1:9", "the proxy in all_proxy"),
-        ("HTTP_PROXY", "http://[::1", "HTTP_PROXY should be a URL"),
+        ("http_proxy", "http://u:secret@127.0.0.1:9", "a proxy in the environment"),
+        ("all_proxy", "127.0.0.1:9", "a proxy in the environment"),
+        ("HTTP_PROXY", "http://[::1", "so should a proxy"),
         ("NO_PROXY", "*", "check the network"),
     ],
 )
@@ -93,7 +92,7 @@ def test_a_proxy_that_wants_a_password_is_named(serve, monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", serve(407).removesuffix("/v1"))
     with pytest.raises(CallFailed, match="407.*name the user of the proxy"):
         ask("http://models.invalid/v1")
-    with pytest.raises(CallFailed, match="the proxy in HTTPS_PROXY doesn't connect"):
+    with pytest.raises(CallFailed, match="501.*a proxy in the environment"):
         ask("https://models.invalid/v1")
 
 
@@ -242,10 +241,10 @@ def certificate(tmp_path_factory):
 @pytest.mark.parametrize(
     "host, days, trusted, said",
     [
-        ("127.0.0.1", 9, False, "self-signed certificate; set SSL_CERT_FILE"),
+        ("127.0.0.1", 9, False, "self-signed certificate.* set SSL_CERT_FILE"),
         ("127.0.0.1", 9, True, ""),
         ("other.example", 9, True, "name the server as its certificate does"),
-        ("127.0.0.1", -1, True, "expired; renew it"),
+        ("127.0.0.1", -1, True, "expired"),
     ],
 )
 def test_certificates(serve, certificate, monkeypatch, host, days, trusted, said):
@@ -273,7 +272,7 @@ def test_certificates_that_are_not_there(monkeypatch, name, value):
     certificates.cache_clear()
     try:
         if name == "SSL_CERT_FILE":
-            with pytest.raises(UsageError, match="SSL_CERT_FILE names can't be read"):
+            with pytest.raises(UsageError, match="SSL_CERT_FILE"):
                 ask("https://127.0.0.1:9/v1")
         with pytest.raises(CallFailed, match="no connection"):
             ask("http://127.0.0.1:9/v1")
@@ -283,9 +282,9 @@ def test_certificates_that_are_not_there(monkeypatch, name, value):
 
 def test_a_port_that_speaks_tls_is_named(serve, certificate):
     url = serve(200, b"{}", certificate("127.0.0.1"))
-    with pytest.raises(CallFailed, match="if it speaks TLS, write https://127"):
+    with pytest.raises(CallFailed, match="if it speaks TLS"):
         ask(url.replace("https", "http"))
-    with pytest.raises(CallFailed, match="speaks no TLS"):
+    with pytest.raises(CallFailed, match="no connection to .*SSL"):
         ask(serve(200, b"{}").replace("http", "https"))
 
 

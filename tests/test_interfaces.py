@@ -10,13 +10,11 @@ from treekit.core.method import Context
 from treekit.core.prompts import CallFailed, Completion, Prompt, Request
 from treekit.core.output_parsers import FINAL, QUESTIONS
 from treekit.experiments.resources import chat_for
+from treekit.llm.openai_client import OpenAIClient
 from treekit.llm.prices import load_prices, price_of
 from treekit.store.run_store import Store, keys
 
 asked = Prompt("test.interfaces", "answer", "$question", FINAL)
-MAX_TOKENS = (
-    "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-)
 TEMPERATURE = (
     "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported."
 )
@@ -36,17 +34,11 @@ def complete(chat, *questions):
     return [c for got in asyncio.run(main()) for c in got]
 
 
-def test_a_server_that_wants_max_completion_tokens_gets_it(server):
-    server.script(refuses={"max_tokens": MAX_TOKENS}, latency=0.05)
-    chat = chat_for(profile(server))
-    assert len(complete(chat, *"abcdef")) == 6
-    bodies = [r["body"] for r in server.requests]
-    assert (
-        sum("max_tokens" in b for b in bodies) <= 6 and sum(b.get("max_completion_tokens") == 1024 for b in bodies) == 6
-    )
-    server.reset(refuses={"max_tokens": MAX_TOKENS})
-    complete(chat)  # it is known by now
-    assert server.count == 1
+def test_openai_gets_max_completion_tokens():
+    named = {
+        url: OpenAIClient("m", url).limit_field for url in ("https://api.openai.com/v1", "http://localhost:8000/v1")
+    }
+    assert [*named.values()] == ["max_completion_tokens", "max_tokens"]
 
 
 def test_a_model_without_temperature(server):

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from speed import enough
 from treekit.config import Profile, UsageError
-from treekit.core.prompts import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
+from treekit.core.prompts import CallFailed, Prompt, Request, ScoringUnsupported
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import FINAL, QUESTIONS, TEXT
 
@@ -116,12 +116,7 @@ def test_samples_with_and_without_n(server):
     sent = {k: server.requests[0][k] for k in ("n", "temperature", "max_tokens", "stop")}
     assert sent == dict(n=5, temperature=0.7, max_tokens=7, stop=["\n\n"])
     server.reset(n=False, latency=0.2)
-    chat = client(server)
-    completions = run(chat, request)
-    assert len(completions) == 5 and server.count == 5 and chat.one_by_one
-    assert server.most_at_once == 4  # the first shows it; the others run together
-    run(chat, request)
-    assert server.most_at_once == 5 and sum(c.tokens_in for c in completions) == 5
+    assert len(run(client(server), request)) == server.count == 1
 
 
 def test_logprobs(server):
@@ -129,21 +124,14 @@ def test_logprobs(server):
     assert len(completion.logprobs) == len(completion.text.split()) and completion.logprobs[0][1] == -0.5
 
 
-def test_the_limit_is_never_exceeded_and_the_longest_chain_goes_first(server):
+def test_the_limit_is_never_exceeded(server):
     server.script(latency=0.02)
     chat = client(server, concurrency=3)
 
     async def many():
-        return await asyncio.gather(*(chat.complete(asked(question=f"Number {i}?", priority=i % 5)) for i in range(40)))
+        return await asyncio.gather(*(chat.complete(asked(question=f"Number {i}?")) for i in range(40)))
 
     assert len(asyncio.run(many())) == 40 and server.most_at_once == 3
-    priority = [int(r["text"].split()[1].strip("?")) % 5 for r in server.requests[3:]]
-    assert all(a >= b for a, b in zip(priority, priority[3:])), priority  # three at a time arrive in any order
-    server.reset()
-    chat.limiter = Limiter(1)
-    asyncio.run(many())
-    order = [int(r["text"].split()[1].strip("?")) for r in server.requests[1:]]
-    assert order == sorted(range(1, 40), key=lambda i: (-(i % 5), i))
 
 
 def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):

@@ -128,9 +128,6 @@ threading.Event().wait()
 def litellm(tmp_path):
     python, port = installed("litellm"), free_port()
     with Server() as upstream:
-        upstream.script(
-            refuses={"max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."}
-        )
         (tmp_path / "config.yaml").write_text(
             json.dumps(
                 dict(

@@ -105,15 +105,11 @@ def test_a_reply_that_was_broken_off_is_a_temporary_failure(finish):
 @pytest.mark.parametrize(
     "message, says",
     [
-        (dict(content=None, reasoning_content="Olin Tarsk"), "2 tokens came as thinking.*without --reasoning-parser"),
+        (dict(content=None, reasoning_content="Olin Tarsk"), "came as thinking.*without .* a reasoning parser"),
         (dict(content="", reasoning="Olin Tarsk"), "came as thinking"),
         (dict(content="<think>Olin Tarsk"), "came as thinking"),
-        (
-            dict(content=None, tool_calls=[dict(function=dict(name="search\x1b[31m"))]),
-            r"called the tool search \[31m instead",
-        ),
-        (dict(content=None, function_call=dict(name="find")), "called the tool find instead"),
-        (dict(content=""), "the completion is empty"),
+        (dict(content=None, tool_calls=[dict(function=dict(name="search"))]), "has no text"),
+        (dict(content=""), "the completion has no text"),
     ],
 )
 def test_an_empty_completion_says_what_came(message, says):
@@ -132,7 +128,7 @@ def test_streams_are_refused_and_named(server):
     with pytest.raises(IndexError):
         __import__("asyncio").run(chat.complete(REQUEST))
     assert sent[0]["stream"] is False
-    with pytest.raises(CallFailed, match="streams its answer"):
+    with pytest.raises(CallFailed, match="doesn't stream"):
         _completions('data: {"choices": []}\n\n', REQUEST, 0.1)
 
 

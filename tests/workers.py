@@ -38,7 +38,7 @@ async def answer(stored, number):
     if stored.store.get_prediction(key):
         return
     view = stored.bind(method="two-steps", dataset="test", question=number)
-    (first,) = await view.complete(asked(question=f"First step of {number}?", priority=1))
+    (first,) = await view.complete(asked(question=f"First step of {number}?"))
     rest = await asyncio.gather(
         view.complete(asked(question=f"Then {number}, {first.text}", n=2, temperature=1)),
         view.complete(asked(question=f"Also {number % 7}?")),

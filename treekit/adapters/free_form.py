@@ -75,7 +75,7 @@ SHORT = Format(str, str, lambda reply: reply["answer"])
 def free_request(
     messages: Any,  # as for `as_messages`
     known: list[Passage] = (),  # as for `shown_documents`
-    **parameters,  # n, temperature, max_tokens, stop, logprobs, priority
+    **parameters,  # n, temperature, max_tokens, stop, logprobs
 ) -> Request:
     "Request with messages as they are."
     messages = as_messages(messages)

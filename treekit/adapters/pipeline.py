@@ -96,7 +96,6 @@ class PipelineContext:
         "Completions of the run's model, as `ask` records them. Raises `CallFailed`, or the `UsageError` that ends the run."
         messages = as_messages(messages)
         node = node or self.node("call", messages[-1]["content"].strip().rpartition("\n")[2])
-        parameters.setdefault("priority", self.context.clock.priority)
         request = free_request(messages, self.passages, **parameters)
         made = await self._recorded(self.context.complete(request, node=node))
         node.data["result"] = made[0].text[:_LONGEST]

@@ -14,9 +14,6 @@ from weakref import ref
 # %% ../../nbs/03_core/05_logical_clock.ipynb #4c063174
 _times = contextvars.ContextVar("logical_times", default=None)  # {weak reference to a clock: its time in the task}
 _speculative = contextvars.ContextVar("speculative", default=False)
-_expected = contextvars.ContextVar(
-    "expected_end", default=0
-)  # time at which the running task's chain of calls will end
 
 
 class LogicalClock:
@@ -50,14 +47,6 @@ class LogicalClock:
     def tick(self):
         "Advance the clock by one, for a reply."
         self.advance(self.now + 1)
-
-    def expect(self, calls: int):
-        "State how many sequential calls follow in the running task, as far as known. It sets their priority and nothing else."
-        _expected.set(self.now + calls)
-
-    @property
-    def priority(self) -> int:  # sequential calls expected after the next one
-        return _expected.get() - self.now - 1
 
     def _set(self, time):
         others = {clock: t for clock, t in (_times.get() or {}).items() if clock() is not None}

@@ -355,8 +355,6 @@ class Context:
         *,
         node: Node | None = None,  # the step of the call
         n: int = 1,  # samples
-        # sequential calls that follow this one: longer chains go first; None: by the clock
-        priority: int | None = None,
         temperature: float | None = None,  # `None`: as the profile says
         max_tokens: int | None = None,  # `None`: as the profile says
         logprobs: bool = False,  # each value is then (value, ((token, log-probability), …)), or (value, None) where the server gives none
@@ -365,13 +363,8 @@ class Context:
     ) -> Any:  # the reply's value; a list of `n` values if `n` > 1
         "Ask a model and parse its reply; both are recorded in the trace. Raises the errors of the `LLMClient`."
         prompt = self.prompts.get(prompt.name, prompt)
-        if priority is None:
-            priority = self.clock.priority
-        settings = dict(
-            n=n, temperature=temperature, max_tokens=max_tokens, priority=priority, logprobs=logprobs or None
-        )
-        values = []
-        request = prompt(**settings, **inputs)
+        settings = dict(n=n, temperature=temperature, max_tokens=max_tokens, logprobs=logprobs or None)
+        request, values = prompt(**settings, **inputs), []
         for key, completion, hit in await self._call(request, node, role).make():
             reply = prompt.read(completion.text)
             values.append((reply.value, completion.logprobs) if logprobs else reply.value)
@@ -412,7 +405,7 @@ class Context:
     ) -> list[float]:  # log-probability of each of the continuation's tokens, given the prompt
         "Log-probabilities that a model gives to a text. Counted and cached like a call; raises `ScoringUnsupported` if the server can't."
         prompt = self.prompts.get(prompt.name, prompt)
-        request = prompt(priority=self.clock.priority, **inputs)
+        request = prompt(**inputs)
         [(key, completion, hit)] = await self._call(request, node, continuation=continuation).make()
         _record_call(self.trace, self.usage, node, key, "", completion, hit)
         self._tick(node)

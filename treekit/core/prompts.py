@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['LONGEST_NAME', 'Request', 'Completion', 'without_surrogates', 'logprob_pairs', 'sound_completion', 'LLMClient',
-           'count_tokens', 'Prompt', 'load_prompts', 'canonical_endpoint', 'PerLoop', 'Limiter', 'CallFailed',
+           'count_tokens', 'Prompt', 'load_prompts', 'canonical_endpoint', 'PerLoop', 'CallFailed',
            'ScoringUnsupported']
 
 # %% ../../nbs/03_core/04_prompts.ipynb #c2cf8c85
-import asyncio, contextlib, functools, heapq, itertools, string, tomllib
+import asyncio, functools, string, tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Protocol
@@ -31,7 +31,6 @@ class Request:
     logprobs: bool = False  # ask for the log-probabilities of the completion's tokens
     prompt: "Prompt | None" = field(default=None, compare=False, repr=False)  # its prompt
     inputs: dict = field(default_factory=dict, compare=False, repr=False)  # the prompt's inputs by name
-    priority: int = field(default=0, compare=False)  # sequential calls that follow this one: longer chains go first
     on_charge: Callable | None = field(
         default=None, compare=False, repr=False
     )  # of each charged failure: tokens in, out, whether counted
@@ -123,7 +122,7 @@ class LLMClient(Protocol):
     endpoint: str
     defaults: dict  # temperature and max_tokens for requests without them
 
-    async def complete(self, request: Request) -> list[Completion]: ...  # n samples
+    async def complete(self, request: Request) -> list[Completion]: ...  # n samples, or fewer
     async def score(
         self, request: Request, continuation: str
     ) -> list[float]: ...  # log-probabilities of the continuation's tokens
@@ -147,7 +146,7 @@ def _render(value):
     )
 
 # %% ../../nbs/03_core/04_prompts.ipynb #3874dc32
-_PARAMETERS = dict(n=1, temperature=None, max_tokens=None, stop=(), priority=0, sample=0, logprobs=False)
+_PARAMETERS = dict(n=1, temperature=None, max_tokens=None, stop=(), sample=0, logprobs=False)
 
 
 def _joined(names):
@@ -182,13 +181,11 @@ class Prompt:
 
     def __call__(
         self,
-        *,
-        priority: int = 0,  # sequential calls that follow this one
         **inputs,  # n, temperature, max_tokens, stop, sample, logprobs; and the slots: str, list[str] or list[Passage]
     ) -> Request:
         "Request for these inputs. A missing or unknown slot is a `TypeError`."
         given = self.defaults | {k: v for k, v in inputs.items() if k not in _PARAMETERS or v is not None}
-        parameters = {k: given.pop(k, default) for k, default in _PARAMETERS.items()} | dict(priority=priority)
+        parameters = {k: given.pop(k, default) for k, default in _PARAMETERS.items()}
         parameters["stop"] = tuple(parameters["stop"])
         given = {k: v for k, v in given.items() if k in self.slots or k not in self.optional}
         if missing := self.slots - set(given):
@@ -290,53 +287,6 @@ class PerLoop:
                 del self.values[old]
             self.values[loop] = self.make()
         return self.values[loop]
-
-# %% ../../nbs/03_core/04_prompts.ipynb #cf250386
-class Limiter:
-    "Priority semaphore, for each event loop: `async with limiter(priority):`."
-
-    def __init__(
-        self,
-        limit: int,  # calls in flight
-    ):
-        self.limit = limit
-        self._slots = PerLoop(lambda: _Slots(limit))
-
-    @contextlib.asynccontextmanager
-    async def __call__(self, priority: int = 0):
-        slots = self._slots()
-        await slots.acquire(priority)
-        try:
-            yield
-        finally:
-            slots.release()
-
-
-class _Slots:
-    "Free slots of a limiter in one event loop, and the queue for them."
-
-    def __init__(self, free):
-        self.free, self.queue, self.ticket = free, [], itertools.count()
-
-    async def acquire(self, priority):
-        if self.free:
-            self.free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        heapq.heappush(self.queue, (-priority, next(self.ticket), turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.release()  # the slot was given at the same moment: pass it on
-            raise
-
-    def release(self):
-        while self.queue:
-            turn = heapq.heappop(self.queue)[2]
-            if not turn.done():
-                return turn.set_result(None)
-        self.free += 1
 
 # %% ../../nbs/03_core/04_prompts.ipynb #5fd43eb1
 class CallFailed(Exception):

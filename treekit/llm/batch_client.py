@@ -73,10 +73,9 @@ class _Batches:
         "Send the pending requests once everything waits for them."
         part, quiet = self.client.settle / 4, 0
         while quiet < 4:
-            self.moved, began = False, time.monotonic()
+            self.moved = False
             await asyncio.sleep(part)
-            late = time.monotonic() - began > 2 * part
-            quiet = 0 if self.moved or late or self.client.busy() else quiet + 1
+            quiet = 0 if self.moved or self.client.busy() else quiet + 1
         waiting, self.pending = self.pending, {}
         for path in dict.fromkeys(path for path, _ in waiting.values()):
             keys = [key for key, (own, _) in waiting.items() if own == path]
@@ -88,52 +87,28 @@ class _Batches:
         data = b"".join(_line(key, path, body) for key, body in requests.items())
         upload = dict(file=("requests.jsonl", data, "application/jsonl"), purpose="batch")
         file = await self._ask(lambda client: client.files.create(**upload))
-        record = dict(keys=list(requests), file=file.id, sent=time.time(), id="")
-        self._write(file.id, record)
         order = dict(input_file_id=file.id, endpoint=f"/v1{path}", completion_window="24h")
-        try:
-            made = await self._ask(lambda client: client.batches.create(**order), max_retries=0)
-            record["id"] = made.id
-        except CallFailed as e:
-            record["id"] = e.again and await self._found(record)
-            if not record["id"]:
-                self._forget(file.id)
-                raise
-        self._write(file.id, record)
-
-    async def _found(self, record):
-        "ID of the batch of a file; empty if the server has none."
-
-        async def listed(client):
-            async for row in client.batches.list(limit=100):
-                if row.input_file_id == record["file"]:
-                    return row.id
-                if row.created_at < record["sent"] - 86_400:
-                    break
-            return ""
-
-        return await self._ask(listed)
+        made = await self._ask(lambda client: client.batches.create(**order))
+        name = hashlib.sha256(made.id.encode()).hexdigest()[:32]
+        self._write(name, dict(keys=list(requests), id=made.id, sent=time.time()))
 
     async def _collect(self, name):
         "Answers of a batch by key, once it has ended, and the seconds that it took; None if the server has no such batch."
         record = self.records[name]
-        record["id"] = record["id"] or await self._found(record)
         try:
-            state = record["id"] and await self._ended(name, record)
-            files = [id for id in (state.output_file_id, state.error_file_id) if id] if state else []
+            state = await self._ended(name, record)
+            files = [id for id in (state.output_file_id, state.error_file_id) if id]
             texts = [(await self._ask(lambda client, id=id: client.files.content(id))).text for id in files]
         except CallFailed as e:
             if "answered 404" not in str(e):
                 raise
             notify(f"the server knows batch {record['id'][:60]} no more: its requests are sent, and charged, again")
-            state = None
+            self._forget(name)
+            return None, 0.0
         finally:
             self.progress.pop(name, None)
-        if not state or state.status == "failed":
-            self._forget(name)
-        if not state:
-            return None, 0.0
         if state.status == "failed":
+            self._forget(name)
             why = state.errors.data[0].message if state.errors and state.errors.data else "no reason given"
             todo = (
                 "change what it objects to, or ask fewer questions at once (--n): what is answered is not asked again"
@@ -168,10 +143,10 @@ class _Batches:
         self.tasks.pop(name, None)
         (self.client.folder / f"{name}.json").unlink(missing_ok=True)
 
-    async def _ask(self, send, max_retries=5):
-        "Result of a function of the SDK's client."
+    async def _ask(self, send):
+        "Result of a function of the SDK's client, with its retries."
         try:
-            return await send(self.client.connection.client().with_options(max_retries=max_retries, timeout=_WAIT))
+            return await send(self.client.connection.client().with_options(max_retries=5, timeout=_WAIT))
         except UsageError:
             raise
         except Exception as e:
@@ -190,7 +165,6 @@ class BatchClient(OpenAIClient):
     "Client that sends its requests by batch."
 
     batched = True  # its calls have the price of a batch
-    at_once = None  # a batch has any number of calls
 
     def __init__(
         self,
@@ -201,20 +175,20 @@ class BatchClient(OpenAIClient):
         **settings,  # as for `OpenAIClient`
     ):
         super().__init__(*args, **settings)
+        self.at_once = None  # a batch has any number of calls
         self.folder, self.settle, self.poll = folder or work_dir("batches"), settle, poll
         self.busy = lambda: False  # whether something is running that may send a request soon
         self._batches = PerLoop(lambda: _Batches(self))
 
     async def send(self, path: str, body: dict, request: Request, read):
         "Answer of a request. A failed one is sent again in a later batch."
-        self.check_length(body, request)
+        self.check_length(request)
         if request.before_send:
             await request.before_send()
         for attempt in itertools.count(1):
-            sent = self.sent(body)
-            key = _key(self.endpoint, path, sent, request.sample)
+            key = _key(self.endpoint, path, body, request.sample)
             try:
-                row, seconds = await self._batches().answer(key, path, sent)
+                row, seconds = await self._batches().answer(key, path, body)
             except CallFailed as e:
                 raise self.final_failure(e, 1) from None
             failed = self._failure(row)
@@ -224,9 +198,7 @@ class BatchClient(OpenAIClient):
                 except CallFailed as e:
                     failed = e
                 self._batches().batch_of.pop(key, None)
-                self.report_charge(failed, body, request)
-            if self.wants_other_limit(failed, sent):
-                continue
+                self.report_charge(failed, request)
             if not failed.again or attempt > self.max_retries(failed, body):
                 raise self.final_failure(failed, attempt)
 

@@ -50,7 +50,7 @@ class CallMaker:
         "Completions by key: from one call if the samples are consecutive, and one by one for those that it left out."
         first, got = min(samples.values()), {}
         consecutive = max(samples.values()) - first < len(samples)
-        if len(samples) == 1 or (consecutive and not getattr(self.client, "one_by_one", False)):
+        if len(samples) == 1 or consecutive:
             got = await self._call(
                 canonical, list(samples), replace(request, sample=first, n=len(samples)), continuation, who
             )
@@ -72,7 +72,7 @@ class CallMaker:
             nonlocal reserved
             self.store.check_writable()
             if not reserved:
-                await self.budget.reserve(amount, request.priority)
+                await self.budget.reserve(amount)
             reserved = amount
 
         def on_charge(tokens_in, tokens_out, counted):
@@ -111,7 +111,7 @@ class CallMaker:
     async def _reply(self, request, continuation):
         "Completions of the client. A score is a completion without text, with its log-probabilities."
         if continuation is None:
-            completions = await getattr(self.client, "some", self.client.complete)(request)
+            completions = await self.client.complete(request)
         else:
             logprobs = tuple(("", p) for p in await self.client.score(request, continuation))
             completions = [Completion("", count_tokens(request.text + continuation), estimated=True, logprobs=logprobs)]

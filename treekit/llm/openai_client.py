@@ -10,26 +10,20 @@ __all__ = ['SCORE_ELSEWHERE', 'PROFILE_SETTINGS', 'RETRIES', 'TIMEOUT', 'CHARGED
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
 import asyncio, itertools, json, math, random, re, time
 from dataclasses import replace
-from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 from ..config import UsageError, replay, request_defaults
-from ..core.http import certificates, explained_proxy, hide_key, is_loopback, limit_body, proxy_variable
-from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
+from ..core.http import certificates, explained_address, is_loopback, limit_body, without_key
+from ..core.prompts import CallFailed, Completion, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..utils.sanitize import printable
 from ..core.answer_extraction import reply_oddities, without_thinking
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #faaf8740
 def _retry_after(headers):
-    "Seconds that a server asks to wait; None if it doesn't say."
-    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) * unit)
-        except (KeyError, ValueError):
-            continue  # missing, or a date
+    "Seconds that a server asks to wait; None if it doesn't say, or names a date."
     try:
-        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
+        return max(0.0, float(headers["retry-after"]))
     except (KeyError, ValueError):
         return None
 
@@ -43,63 +37,41 @@ def call_failed(
     import openai
 
     host = urlsplit(endpoint).netloc
+    cause = type(error.__cause__).__name__
     if isinstance(error, CallFailed):
         return error
-    if type(error.__cause__).__name__ == "ConnectTimeout":
-        return CallFailed(
-            "unreachable", f"no connection to {host}", "check the network, and a proxy in the environment"
-        )
-    if isinstance(error, (TimeoutError, openai.APITimeoutError)):
-        return CallFailed(
-            "timeout",
+    if isinstance(error, (TimeoutError, openai.APITimeoutError)) and cause != "ConnectTimeout":
+        what, todo = (
             f"{host} gave no complete answer within {timeout:g} s",
             "lower the profile's concurrency, or max_tokens",
         )
-    if isinstance(error, openai.APIConnectionError):
-        return _connection_failed(error, host, endpoint)
+        return CallFailed("timeout", what, todo)
     if isinstance(error, openai.APIStatusError):
         return status_failed(error.status_code, error.body, endpoint, _retry_after(error.response.headers))
+    if isinstance(error, openai.APIConnectionError) and cause != "DecodingError":
+        return _connection_failed(cause, printable(error.__cause__)[:200], host, endpoint)
     return CallFailed(
         "malformed",
-        f"the answer of {host} can't be read ({type(error).__name__})",  # e.g. a codec that a header names
+        f"the answer of {host} can't be read ({type(error).__name__}: {printable(error.__cause__)[:80]})",
         "check that the endpoint is an OpenAI-compatible API",
+        again=cause != "DecodingError",  # too long, or compressed in another way than was asked for
     )
 
 
-def _connection_failed(error, host, endpoint):
-    if isinstance(error.__cause__, CallFailed):
-        return error.__cause__
-    cause, look, text = type(error.__cause__).__name__, "look at its log, or try again", str(error.__cause__)
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        why = printable(text.rpartition("failed:")[2].partition("(_ssl")[0])
-        todo = (
-            "name the server as its certificate does"
-            if "mismatch" in why
-            else "renew it, or set this machine's clock"
-            if "expired" in why
-            else "set SSL_CERT_FILE to the certificate of its authority"
-        )
-        return CallFailed("unreachable", f"the certificate of {host} is not trusted: {why}", todo, again=False)
-    if "SSL" in text:
-        return CallFailed("unreachable", f"{host} speaks no TLS", f"write http://{host} if it has none", again=False)
-    if proxy := proxy_variable(endpoint):
-        todo = f"correct it, or name {host} in NO_PROXY"
-        if cause == "ProxyError":
-            what = f"the proxy in {proxy} doesn't connect to {host}: {printable(text)[:80]}"
-            return CallFailed("unreachable", what, todo, again=False)
-        if cause == "ConnectError":
-            return CallFailed("unreachable", f"no connection to {host} through the proxy in {proxy}", todo)
-    if cause == "DecodingError":
-        todo = "check that the endpoint is an OpenAI-compatible API"
-        return CallFailed("malformed", f"the answer of {host} can't be read: {text}", todo, again=False)
-    if cause in ("ConnectError", "UnsupportedProtocol"):
-        todo = f"check the network, and that a server runs there: curl {endpoint}/models"
-        return CallFailed("unreachable", f"no connection to {host}", todo)
-    if "complete" in str(error.__cause__):  # both of h11's messages contain "(in)complete"
-        return CallFailed("truncated", f"{host} broke off in the middle of an answer", look)
-    if endpoint.startswith("http:"):
-        look += f"; if it speaks TLS, write https://{host}"
-    return CallFailed("server", f"{host} closed the connection ({cause})", look)
+def _connection_failed(cause, said, host, endpoint):
+    "Failure of a connection, or before there was one."
+    if "complete" in said:  # both of h11's messages contain "(in)complete"
+        return CallFailed("truncated", f"{host} broke off in the middle of an answer", "look at its log, or try again")
+    if cause in ("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ProxyError"):
+        lasting = "CERTIFICATE" in said or "SSL" in said
+        todo = "name the server as its certificate does, or set SSL_CERT_FILE to the certificate of its authority"
+        if not lasting:
+            todo = (
+                f"check the network, a proxy in the environment, and that a server runs there: curl {endpoint}/models"
+            )
+        return CallFailed("unreachable", f"no connection to {host} ({said})", todo, again=not lasting)
+    todo = "look at its log, or try again; if it speaks TLS, its endpoint begins with https"
+    return CallFailed("server", f"{host} closed the connection ({cause})", todo)
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #93ab4210
 def status_failed(
@@ -141,11 +113,7 @@ _REFUSALS = (  # pattern in the code, parameter and message of a refusal -> kind
         "check the model's name: curl {endpoint}/models lists what the server has",
     ),
     (r"reasoning_effort", "refused", "leave reasoning_effort empty: --set reasoning_effort="),
-    (
-        r"max_completion_tokens",
-        "refused",
-        "the server takes neither max_tokens nor max_completion_tokens: put a router in front of it, such as LiteLLM's",
-    ),
+    (r"max_completion_tokens", "refused", "put a router in front that translates max_tokens, such as LiteLLM's"),
     (
         r"max_tokens.{0,80}(at least|greater|minimum|too small|too low|>=|below)|(at least|minimum|too small).{0,80}max_tokens",
         "refused",
@@ -198,20 +166,9 @@ def parse_body(text: str) -> dict:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):  # the second: thousands of nested brackets
-        if text.lstrip().startswith(("data:", "event:")):
-            raise CallFailed(
-                "malformed",
-                "the server streams its answer although stream is false",
-                "switch streaming off in the server",
-                again=False,
-            ) from None
-        half = text.lstrip().startswith("{")
-        kind, what = ("truncated", "only half there") if half else ("malformed", "no JSON")
-        raise CallFailed(
-            kind,
-            f"the answer is {what}: {text[:80]!r}",
-            "check that the endpoint is an OpenAI-compatible API, with its path (…/v1)",
-        ) from None
+        kind = "truncated" if text.lstrip().startswith("{") else "malformed"
+        todo = "check that the endpoint is an OpenAI-compatible API, with its path (…/v1), and doesn't stream"
+        raise CallFailed(kind, f"the answer is no JSON, or not all of it: {text[:80]!r}", todo) from None
     if not isinstance(data, dict) or data.get("error"):
         raise CallFailed(
             "server", f"the answer is an error: {str(data)[:200]}", "look at the server's log, or go on later"
@@ -331,7 +288,7 @@ def _completions(text, request, latency, most=4096):
     texts = [c.text + c.thinking for c in completions]
     counts, estimated, note = _checked_counts(counts, request, texts, most)
     if not any(c.text for c in completions):
-        raise _empty(completions, counts, data)
+        raise _empty(completions, counts)
     sizes = [count_tokens(t) for t in texts]
     outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]
     outs[0] += counts[1] - sum(outs)
@@ -364,54 +321,22 @@ def _checked_counts(counts, request, texts, most):
     return [count_tokens(request.text), sum(map(count_tokens, texts)), 0], True, note
 
 
-def _empty(completions, counts, data):
+def _empty(completions, counts):
     "Failure of a response without any text."
+    finishes = {c.finish for c in completions}
     paid = tuple(counts[:2])
-    if any(c.finish == "content_filter" for c in completions):
+    if "content_filter" in finishes:
+        todo = "take another model, or a server without that filter; the question counts as failed"
         return CallFailed(
-            "content filter",
-            "the server's content filter removed the whole answer",
-            "take another model, or a server without that filter; the question counts as failed",
-            again=False,
-            tokens=paid,
+            "content filter", "the server's content filter removed the whole answer", todo, False, tokens=paid
         )
-    if any(c.finish == "length" for c in completions):
-        return CallFailed(
-            "empty",
-            "all of max_tokens went into thinking, or none was left for an answer",
-            "raise the profile's max_tokens",
-            again=False,
-            tokens=paid,
-        )
-    calls = [
-        call
-        for choice in data["choices"]
-        for call in choice["message"].get("tool_calls") or ()
-        if isinstance(call, dict)
-    ]
-    tools = [call.get("function") for call in calls] + [
-        choice["message"].get("function_call") for choice in data["choices"]
-    ]
-    if names := [printable(f.get("name"))[:40] for f in tools if isinstance(f, dict)]:
-        return CallFailed(
-            "empty",
-            f"the model called the tool {names[0]} instead of answering",
-            "serve it without a tool parser (vLLM: without --enable-auto-tool-choice)",
-            tokens=paid,
-        )
-    if any(c.thinking for c in completions):
-        return CallFailed(
-            "empty",
-            f"all {counts[1]:,} tokens came as thinking (reasoning_content), and no answer",
-            "serve the model without --reasoning-parser, or raise max_tokens",
-            tokens=paid,
-        )
-    return CallFailed(
-        "empty",
-        "the completion is empty",
-        "look at the server's log; another temperature or prompt may help",
-        tokens=paid,
-    )
+    if "length" in finishes:
+        what = "all of max_tokens went into thinking, or none was left for an answer"
+        return CallFailed("empty", what, "raise the profile's max_tokens", again=False, tokens=paid)
+    thought = ", all of it came as thinking" if any(c.thinking for c in completions) else ""
+    what = f"the completion has no text{thought} (finish_reason {', '.join(sorted(finishes))})"
+    todo = "serve the model without a tool parser and a reasoning parser, raise max_tokens, or take another prompt"
+    return CallFailed("empty", what, todo, tokens=paid)
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #4596ec95
 SCORE_ELSEWHERE = "serve the model with vLLM (--profile vllm), or let it guess the text (--set scorer=guess)"
@@ -484,14 +409,17 @@ class ServerConnection:
         async def note_response(response):
             self.reached = True
 
+        async def hide_key(response):  # that the server repeats
+            text = response._content.decode("utf-8", "surrogateescape")
+            response._content = without_key(text, key).encode("utf-8", "surrogateescape")
+
         self.without_key = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
 
         def connect():  # keep-alive of 4 s: servers drop idle connections after five seconds or more
             limits = httpx2.Limits(
                 max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4
             )
-            head, body = hide_key(key)
-            hooks = dict(response=[note_response, head, limit_body, body])
+            hooks = dict(response=[note_response, limit_body, hide_key])
             local = is_loopback(endpoint)
             tls = certificates() if endpoint.startswith("https") or not local else False
             http_client = openai.DefaultAsyncHttpxClient(
@@ -511,11 +439,7 @@ class ServerConnection:
                 client.organization = client.project = None  # the environment's are OpenAI's
             return client
 
-        try:
-            httpx2.URL(endpoint)
-        except httpx2.InvalidURL as e:
-            raise UsageError(f"the endpoint should be a URL such as http://localhost:8000/v1 ({e})") from None
-        with explained_proxy(endpoint):
+        with explained_address(endpoint):
             ready = [connect()]  # now, so that the first call doesn't wait for it
         self.client = PerLoop(lambda: ready.pop() if ready else connect())  # the running event loop's `AsyncOpenAI`
 
@@ -542,6 +466,7 @@ PROFILE_SETTINGS = (  # of a profile, for a client
 )
 RETRIES = 5  # of a failed call
 TIMEOUT = 600.0  # seconds for one attempt; large models take minutes
+_NEW_LIMIT = re.compile(r"(^|\.)(openai|azure)\.com$")  # hosts that call `max_tokens` `max_completion_tokens`
 CHARGED_FAILURES = (
     "timeout",
     "truncated",
@@ -575,25 +500,12 @@ class OpenAIClient:
     ):
         self.defaults = request_defaults(temperature, max_tokens, reasoning_effort)
         self.model, self.endpoint = model, canonical_endpoint(endpoint)
-        self.limit_field = "max_tokens"  # or max_completion_tokens, once the server has asked for it
-        self.concurrency, self.timeout, self.retries, self.pause, self.context = (
-            concurrency,
-            timeout,
-            retries,
-            pause,
-            context,
-        )
-        self.limiter = Limiter(concurrency)
-        self.one_by_one = False  # True once the server has ignored `n`
+        new = _NEW_LIMIT.search(urlsplit(self.endpoint).hostname or "")
+        self.limit_field = "max_completion_tokens" if new else "max_tokens"
+        self.at_once = concurrency
+        self.timeout, self.retries, self.pause, self.context = timeout, retries, pause, context
+        self.slots = PerLoop(lambda: asyncio.Semaphore(concurrency))  # of the running event loop
         self.connection = ServerConnection(endpoint, key, concurrency, timeout)
-
-    def __repr__(self):
-        return f"{type(self).__name__}({self.model!r}, {self.endpoint!r})"
-
-    @property
-    def at_once(self) -> int | None:
-        "Most calls in flight; None: no limit."
-        return self.concurrency
 
     @classmethod
     def from_profile(cls, profile) -> "OpenAIClient":
@@ -602,7 +514,6 @@ class OpenAIClient:
             profile.model,
             profile.endpoint,
             profile.key(),
-            timeout=TIMEOUT,
             retries=RETRIES,
             **{name: getattr(profile, name) for name in PROFILE_SETTINGS},
         )
@@ -612,22 +523,11 @@ class OpenAIClient:
         await self.connection.close()
 
     async def complete(self, request: Request) -> list[Completion]:
-        "All n samples of a request; raises `CallFailed`."
-        got = [] if request.n > 1 and self.one_by_one else await self.some(request)
-        left = [replace(request, sample=request.sample + i, n=1) for i in range(len(got), request.n)]
-        for one in await asyncio.gather(*map(self.some, left), return_exceptions=True):
-            if isinstance(one, BaseException):
-                raise one
-            got += one
-        return got
-
-    async def some(self, request: Request) -> list[Completion]:
         "Samples of a single call: at least one, and all n if the server returns as many; raises `CallFailed`."
-        own = {
-            k: v if (v := getattr(request, k)) is not None else self.defaults[k] for k in ("temperature", "max_tokens")
-        }
-        if self.defaults["temperature"] is None:
-            del own["temperature"]
+        most, temperature = self.most_tokens(request), request.temperature
+        own = {self.limit_field: most}
+        if self.defaults["temperature"] is not None:
+            own["temperature"] = self.defaults["temperature"] if temperature is None else temperature
         body = dict(model=self.model, messages=request.messages, stream=False, **own)
         optional = dict(
             n=request.n if request.n > 1 else None,
@@ -638,31 +538,13 @@ class OpenAIClient:
         body |= {k: v for k, v in optional.items() if v}
 
         def read(text, latency):
-            return _completions(text, request, latency, own["max_tokens"])
+            return _completions(text, request, latency, most)
 
-        completions = await self.send("/chat/completions", body, request, read)
-        if request.n > 1 and len(completions) == 1:
-            self.one_by_one = True
-        return completions[: request.n]
+        return (await self.send("/chat/completions", body, request, read))[: request.n]
 
-    def sent(self, body: dict) -> dict:
-        "Request body with the name that the server uses for `max_tokens`."
-        if self.limit_field != "max_completion_tokens" or "messages" not in body:
-            return body
-        return {"max_completion_tokens" if k == "max_tokens" else k: v for k, v in body.items()}
-
-    def wants_other_limit(
-        self,
-        failed: CallFailed,
-        sent: dict,  # the body that failed
-    ) -> bool:
-        "Whether a server refused `max_tokens` and wants `max_completion_tokens`, which is sent from then on."
-        if failed.kind != "refused" or not {"messages", "max_tokens"} <= sent.keys():
-            return False
-        if "max_completion_tokens" not in failed.what:
-            return False
-        self.limit_field = "max_completion_tokens"
-        return True
+    def most_tokens(self, request: Request) -> int:
+        "Longest completion of a request."
+        return self.defaults["max_tokens"] if request.max_tokens is None else request.max_tokens
 
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the tokens of a continuation of the messages' text; raises `ScoringUnsupported`."
@@ -681,7 +563,7 @@ class OpenAIClient:
 
         body = dict(model=self.model, prompt=whole, echo=True, logprobs=1, max_tokens=1, temperature=0.0)
         try:
-            return await self.send("/completions", body, request, read)
+            return await self.send("/completions", body, replace(request, max_tokens=1), read)
         except CallFailed as e:
             if e.kind == "refused" and "answered 401" not in str(e):
                 raise unsupported from e
@@ -689,8 +571,8 @@ class OpenAIClient:
 
     async def send(self, path: str, body: dict, request: Request, read):
         "POST a request and read its response. Failures that may be temporary are retried after a pause."
-        self.check_length(body, request)
-        async with self.limiter(request.priority):
+        self.check_length(request)
+        async with self.slots():
             if request.before_send:
                 await request.before_send()
             deadline = time.monotonic() + (self.retries + 1) * (self.timeout + 8)
@@ -699,36 +581,36 @@ class OpenAIClient:
                     return await self.attempt(path, body, request, read)
                 except CallFailed as e:
                     failed = e
-                pause = self.backoff(attempt) if failed.wait is None else failed.wait
+                pause = failed.wait
+                if pause is None:
+                    pause = min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
                 if not failed.again or attempt > self.max_retries(failed, body) or time.monotonic() + pause > deadline:
                     raise self.final_failure(failed, attempt) from None
                 await asyncio.sleep(pause)
 
     async def attempt(self, path: str, body: dict, request: Request, read):
         "One attempt at a request. A charged failure is reported to `request.on_charge`."
-        began, sent = time.perf_counter(), self.sent(body)
+        began = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout):
-                text = await self.connection.post(path, sent)
+                text = await self.connection.post(path, body)
             return read(text, time.perf_counter() - began)
         except UsageError:
             raise
         except Exception as e:
             failed = call_failed(e, self.endpoint, self.timeout)
-        if self.wants_other_limit(failed, sent):
-            return await self.attempt(path, body, request, read)
-        self.report_charge(failed, body, request)
+        self.report_charge(failed, request)
         raise failed from None
 
-    def report_charge(self, failed: CallFailed, body: dict, request: Request):
+    def report_charge(self, failed: CallFailed, request: Request):
         "Report the tokens of a failure that counts as charged."
         if request.on_charge and failed.kind in CHARGED_FAILURES:
-            most = len(request.text.encode()), request.n * body["max_tokens"]  # of a response without counts
+            most = len(request.text.encode()), request.n * self.most_tokens(request)  # of a response without counts
             request.on_charge(*failed.tokens or most, bool(failed.tokens))
 
-    def check_length(self, body: dict, request: Request):
+    def check_length(self, request: Request):
         "`CallFailed` if a prompt exceeds the context window. Some servers would truncate it without notice."
-        size = count_tokens(body.get("prompt") or request.text) + body["max_tokens"]
+        size = count_tokens(request.text) + self.most_tokens(request)
         if not self.context or size <= self.context:
             return
         raise CallFailed(
@@ -737,10 +619,6 @@ class OpenAIClient:
             "raise the server's context and the profile's, or take fewer or shorter passages",
             again=False,
         )
-
-    def backoff(self, attempt: int) -> float:  # seconds
-        "Pause before a retry: exponential, with jitter."
-        return min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
 
     def max_retries(self, failed: CallFailed, body: dict) -> int:
         "Retries after a failure: one for an empty completion at temperature 0, two while no server has responded to any call."

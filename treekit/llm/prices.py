@@ -6,7 +6,7 @@
 __all__ = ['Price', 'load_prices', 'price_of', 'BudgetExceeded', 'BudgetGuard']
 
 # %% ../../nbs/05_llm/02_prices.ipynb #fa70b4e0
-import asyncio, csv, heapq, itertools, math, re, threading
+import asyncio, csv, math, re, threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from ..config import UsageError, kit_path
@@ -101,17 +101,21 @@ class BudgetGuard:
         spent: float = 0.0,  # dollars of the limit, by earlier runs
     ):
         self.limit, self.price, self.spent, self.reserved = limit, price, spent, 0.0
-        self.lock, self.queue, self.ticket = threading.RLock(), [], itertools.count()
+        self.lock = threading.RLock()
 
     def fits(self, amount: float = 0.0) -> bool:
         "Whether an amount is left."
         return self.limit is None or self.spent + self.reserved + amount <= self.limit + _ROUNDING
 
     def _take(self, amount):
-        "Reserve an amount if it is left."
-        if fits := self.fits(amount):
-            self.reserved += amount
-        return fits
+        "Whether an amount was left and is reserved. `BudgetExceeded` if no call in flight could make room for it."
+        with self.lock:
+            if self.fits(amount):
+                self.reserved += amount
+                return True
+            if not self.reserved:
+                raise self._exceeded(amount)
+            return False
 
     def max_cost(self, request: Request, defaults: dict) -> float:
         "Upper bound on the cost of a request, in dollars."
@@ -125,57 +129,22 @@ class BudgetGuard:
         "Cost of a completion, in dollars; None if the price isn't known."
         return None if self.price is None else self.price.cost(completion)
 
-    async def reserve(self, amount: float, priority: int = 0):
+    async def reserve(self, amount: float):
         "Reserve an amount. Waits for other calls to settle if need be; raises `BudgetExceeded`."
-        with self.lock:
-            if self._take(amount):
-                return
-            if not self.reserved:
-                raise self._exceeded(amount)
-            loop = asyncio.get_running_loop()
-            admitted = loop.create_future()
-            heapq.heappush(self.queue, (-priority, next(self.ticket), amount, loop, admitted))
-        try:
-            await admitted
-        except asyncio.CancelledError:
-            if admitted.done() and not admitted.cancelled() and not admitted.exception():
-                self.settle(amount)  # admitted at the same moment
-            else:
-                admitted.cancel()
-            raise
+        while not self._take(amount):
+            await asyncio.sleep(0.1)
 
     def settle(self, amount: float, cost: float = 0.0):
-        "Book the cost of a call, release its reservation, and admit waiting calls."
+        "Book the cost of a call, and release its reservation."
         with self.lock:
             self.spent += cost
             self.reserved = left if (left := self.reserved - amount) > _ROUNDING else 0.0
-            self._admit()
 
     def charge(self, amount: float, cost: float):
         "Book a charged attempt without a reply. `BudgetExceeded` if another attempt of the call (`amount`, reserved) might not fit."
         self.settle(0.0, cost)
         if not self.fits():
             raise self._exceeded(amount)
-
-    def _admit(self):
-        while self.queue:
-            _, _, amount, loop, admitted = self.queue[0]
-            if loop.is_closed() or admitted.done():
-                heapq.heappop(self.queue)
-                continue
-            if not (fits := self._take(amount)) and self.reserved:
-                return
-            heapq.heappop(self.queue)
-            error = None if fits else self._exceeded(amount)
-            loop.call_soon_threadsafe(self._grant, admitted, amount if fits else 0.0, error)
-
-    def _grant(self, admitted, amount, error):
-        if admitted.done():
-            error or self.settle(amount)  # cancelled
-        elif error:
-            admitted.set_exception(error)
-        else:
-            admitted.set_result(None)
 
     def _exceeded(self, amount):
         return BudgetExceeded(

@@ -90,10 +90,6 @@ async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, context
         node.data["evidence"] = phrase
         return
     generates = m.query_generation and not (leaf and m.reading.leaves == "phrase")
-    above = (
-        state.depth * (1 + m.subcomponent_answers) * m.query_generation + prompts.last
-    )  # calls on the way up, the final ones included
-    context.clock.expect(generates + m.subcomponent_answers + above)
     others = asked_inside(state, prompts.queries_up)
     if not generates:
         state.queries = [phrase]
@@ -137,7 +133,6 @@ async def final_answer(
 ) -> str:  # $A$
     "Answer $A$ from all evidence: FAG (Sec. 3.4). The public code's ASQA writes a paragraph of question and reply."
     node = context.trace.add("answer", "", **noted)
-    context.clock.expect(prompts.last)
     reply = await context.ask(prompt, node=node, question=question, documents=documents)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     if prompts.combined is None:
