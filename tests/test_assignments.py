@@ -332,11 +332,11 @@ def assignment(request):
     nb = read_notebook(sources_folder() / f"{name}.ipynb")
     world, closed = generate_corpus(20261123, name, course_settings(name).world)
     with contextlib.redirect_stdout(io.StringIO()):
-        calls, _ = run_source(nb, world, 7, closed)
+        calls = run_source(nb, world, 7, closed)
     return (
         name,
         nb,
-        dict(exercises=[vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(nb)]),
+        dict(exercises=[vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(nb)], hidden=[]),
         {"world.json": json.dumps(world)},
     )
 

@@ -158,13 +158,7 @@ class CourseFolder:
 
     def source(self, assignment: str) -> Path:
         "Path of an assignment's source notebook."
-        names, kit = self.assignments(), CourseFolder(self.folder, sources_folder())
-        if assignment not in names and assignment in kit.assignments():
-            raise UsageError(
-                f"{assignment!r} is an assignment of the kit, and this course has its own: treekit course --sources {kit.sources} …, "
-                "or make a course by `treekit init DIR --course kit`"
-            )
-        return Path(self.sources, choose("assignment", assignment, names) + ".ipynb")
+        return Path(self.sources, choose("assignment", assignment, self.assignments()) + ".ipynb")
 
     def attempts(self, assignment: str, student: str) -> list[Path]:
         "Submissions of a student, the oldest first; each is a folder named by its time."

@@ -7,8 +7,8 @@ __all__ = ['WorkerDied', 'WorkerConnection', 'graded', 'grade_one', 'grade_assig
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #6e4631f2
 import base64, contextlib, hashlib, json, os, selectors, signal, tempfile, time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .course import CourseFolder
@@ -36,7 +36,7 @@ class WorkerConnection:
     ):
         self.folder = (
             tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True)
-            if sandbox.startswith("plain")
+            if sandbox == "plain"
             else None
         )
         self.process = start(sandbox, limits, self.folder and self.folder.name, hidden, reading)
@@ -133,25 +133,20 @@ class _Run:
         self.starts += 1
         self.connection = WorkerConnection(self.sandbox, self.limits, self.hidden)
         try:
-            errors = self.run_cells()
+            read = dict(content=base64.b64encode(self.content).decode(), handed=self.handed)
+            line = self.connection.send(read, self.left(self.limits.cell + 20))
+            if self.facts is None:
+                self.facts = json.loads(line)  # no code of the student has run in this process
+            if "error" in self.facts:
+                raise UsageError(self.facts["error"])
+            wait = self.limits.cell * max(1, min(4, len(self.facts["cells"]))) + 20
+            line = self.connection.send(dict(files=self.files, seconds=self.limits.cell), self.left(wait))
         except WorkerDied:
             self.starts = 4  # cells that end the process, or never end, would do so again
             raise
-        if self.starts == 1:
-            self.errors = errors  # later starts follow hidden tests: ignored
+        if self.starts == 1:  # later starts follow hidden tests: their errors are ignored
+            self.errors = _cell_errors(line, self.facts["cells"])
         return self.connection
-
-    def run_cells(self):
-        "Errors of the cells. Raises `WorkerDied`."
-        read = dict(content=base64.b64encode(self.content).decode(), handed=self.handed)
-        line = self.connection.send(read, self.left(self.limits.cell + 20))
-        if self.facts is None:
-            self.facts = json.loads(line)  # no code of the student has run in this process
-        if "error" in self.facts:
-            raise UsageError(self.facts["error"])
-        wait = self.limits.cell * max(1, min(4, len(self.facts["cells"]))) + 20
-        line = self.connection.send(dict(files=self.files, seconds=self.limits.cell), self.left(wait))
-        return _cell_errors(line, self.facts["cells"])
 
     def drop(self):
         if self.connection:
@@ -220,17 +215,6 @@ def graded(
     )
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #15f83c30
-def _fingerprint(*parts):
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
-
-
-def _key_of(course, assignment, student):
-    key = course.record("keys", assignment, student)
-    if not key:
-        raise UsageError(f"{student} has no key for {assignment}: run `treekit course release {assignment}` first")
-    return key
-
-
 def grade_one(
     course: CourseFolder,
     assignment: str,
@@ -241,23 +225,18 @@ def grade_one(
     force: bool = False,  # grade again
 ) -> dict | None:  # the grade; None: graded already
     "Grade a student's attempt and save the grade."
-    notebook, key = attempt / f"{assignment}.ipynb", _key_of(course, assignment, student)
-    made_from = _fingerprint(
-        hashlib.sha256(notebook.read_bytes()).hexdigest(), json.dumps(key, sort_keys=True), repr(limits)
-    )
+    content, key = (attempt / f"{assignment}.ipynb").read_bytes(), course.record("keys", assignment, student)
+    if not key:
+        raise UsageError(f"{student} has no key for {assignment}: run `treekit course release {assignment}` first")
+    inputs = content + json.dumps([key, asdict(limits)], sort_keys=True).encode()
+    made_from = hashlib.sha256(inputs).hexdigest()[:16]
     if not force and course.record("grades", assignment, student).get("made_from") == made_from:
         return None
-    about = dict(
-        student=student,
-        assignment=assignment,
-        attempt=attempt.name,
-        made_from=made_from,
-        leaves_open=SANDBOXES[sandbox],
-    )
+    about = dict(student=student, assignment=assignment, attempt=attempt.name, made_from=made_from)
+    about |= dict(leaves_open=SANDBOXES[sandbox])
     folder = course.release(assignment, student)
     handed = read_notebook(folder / f"{assignment}.ipynb")
-    accompanying = {p.name: p.read_text(encoding="utf-8") for p in folder.glob("*.json")}
-    content = notebook.read_bytes()
+    accompanying = {"world.json": (folder / "world.json").read_text(encoding="utf-8")}
     try:
         grade = graded(content, handed, key, accompanying, sandbox, limits)
     except UsageError as e:
@@ -292,35 +271,21 @@ def grade_assignment(
     A submission that can't be graded doesn't stop the others: at the end a `UsageError` lists each with its reason."""
     from tqdm.auto import tqdm
 
-    sandbox, students = choose_sandbox(sandbox), students or course.students()
-    new, failed, work = [], [], []
-    for s in students:
-        try:
-            found = course.attempts(assignment, s)
-        except OSError as e:
-            failed.append(f"{s}: {_in_a_line(e)}")
-            continue
-        if found:
-            work.append((s, found[-1]))
-    if sandbox.startswith("plain"):
+    sandbox, students, failed = choose_sandbox(sandbox), students or course.students(), []
+    if sandbox == "plain":
         hide_process()
 
-    def one(student, attempt):
+    def one(student):
         try:
-            return grade_one(course, assignment, student, attempt, sandbox, limits, force)
+            attempts = course.attempts(assignment, student)
+            if attempts:
+                return grade_one(course, assignment, student, attempts[-1], sandbox, limits, force)
         except Exception as e:  # affects only this submission
             failed.append(f"{student}: {_in_a_line(e)}")
 
-    shown = dict(total=len(work), desc=f"grade {assignment}", disable=not progress)
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, tqdm(**shown) as bar:
-        waiting = [pool.submit(one, *w) for w in work]
-        try:
-            for done in as_completed(waiting):
-                new += filter(None, [done.result()])
-                bar.update()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    shown = dict(total=len(students), desc=f"grade {assignment}", disable=not progress)
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:  # an interrupt cancels what hasn't begun
+        new = [grade for grade in tqdm(pool.map(one, students), **shown) if grade]
     if failed:
         raise UsageError(f"{len(new)} graded; {len(failed)} couldn't be: {'; '.join(sorted(failed))}")
     return new

@@ -6,8 +6,7 @@
 __all__ = ['PracticeModel', 'practice_model', 'call_with']
 
 # %% ../../nbs/21_classroom/16_practice.ipynb #48ae77a8
-import asyncio, os, tempfile, threading
-from functools import lru_cache
+import asyncio, tempfile, threading
 from unittest.mock import patch
 
 from ..config import choose, load_profile, set_variables
@@ -35,13 +34,24 @@ class PracticeModel:
                 self.client = chat_for(load_profile("offline", seed=0))
         self.corpus = SyntheticWiki(0, articles)
         self.call_log = []  # [input tokens, output tokens] of each call
+        self.loop = asyncio.new_event_loop()  # in a thread of its own: a notebook's thread has an event loop already
+        threading.Thread(target=self.loop.run_forever, daemon=True, name="practice model").start()
+
+    def _blocking(self, coroutine):
+        "Result of a coroutine. If the caller is interrupted, the coroutine is cancelled."
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
 
     def reply(
         self,
         request: Request,
     ) -> str:
         "Text of one reply. The call is added to `call_log`."
-        [completion] = _blocking(self.client.complete(request))
+        [completion] = self._blocking(self.client.complete(request))
         self.call_log.append([completion.tokens_in, completion.tokens_out])
         return completion.text
 
@@ -65,25 +75,7 @@ class PracticeModel:
         async def every():
             return [await method(q, Context(self.client, retriever, **resources)) for q in questions]
 
-        return _blocking(every())
-
-
-@lru_cache(1)
-def _event_loop(process):
-    "Event loop of this process. It runs in a thread of its own, since a notebook's thread has an event loop already."
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True, name="practice model").start()
-    return loop
-
-
-def _blocking(coroutine):
-    "Result of a coroutine. If the caller is interrupted, the coroutine is cancelled."
-    future = asyncio.run_coroutine_threadsafe(coroutine, _event_loop(os.getpid()))
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
+        return self._blocking(every())
 
 
 def practice_model(

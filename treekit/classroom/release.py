@@ -49,7 +49,7 @@ def made_for(
     world, closed = generate_corpus(seed, assignment, settings.world)
     draws = student_seed(course.secret(), assignment, student, "tests")
     with contextlib.redirect_stdout(io.StringIO()):
-        calls, _ = run_source(notebook, world, draws, closed, False)
+        calls = run_source(notebook, world, draws, closed)
     listed = [vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(notebook)]
     for e in listed:
         if not e["by_hand"] and not e["calls"]:

@@ -35,12 +35,10 @@ SANDBOXES = {
     "bubblewrap": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the "
     "kernel; the number of files, where the kernel refuses user namespaces inside it; for root that of files and threads",
     "namespaces": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the kernel",
-    "plain": "no isolation: no network and no new process (seccomp), limits on time, memory, threads and the size of a file. Open: every "
+    "plain": "no isolation: limits on time, memory and the size of a file; on Linux no network and no new process (seccomp). Open: every "
     "file that the grading user may read, the answer keys among them, can be read, and written where that user may write; memory "
-    "and environment of that user's other processes, API keys among them, can be read: install bubblewrap",
-    "plain, unfiltered": "no isolation: limits on time, memory and the size of a file. Open: the network, other processes with "
-    "their memory and environment, and every file that the grading user may read, the answer keys among them: "
-    "don't grade work of people whom you don't trust",
+    "and environment of that user's other processes, API keys among them, can be read: install bubblewrap; elsewhere than on Linux "
+    "the network, too",
 }
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #3fbeb539
@@ -170,20 +168,9 @@ def filters() -> bool:
     return sys.platform == "linux" and platform.machine() in _MACHINES and Path("/proc/sys/kernel/seccomp").is_dir()
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #b74816fc
-def _tasks(uid):
-    "Number of a user's threads that this process can see."
-    found = 0
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            found += len(os.listdir(folder / "task")) if folder.stat().st_uid == uid else 0
-        except OSError:
-            pass  # it has just ended
-    return found
-
-
 def limit(
     limits: Limits,
-    alone: bool = False,  # in a user namespace, or under a separate user id: the kernel counts no other threads
+    alone: bool = False,  # in a user namespace, or under a separate user id: the kernel counts no other threads of its user
 ):
     "Set the resource limits of this process and of the program that replaces it."
 
@@ -197,7 +184,8 @@ def limit(
     cap(resource.RLIMIT_AS, limits.memory << 20)
     cap(resource.RLIMIT_FSIZE, limits.disk << 20)
     cap(resource.RLIMIT_NOFILE, limits.files)
-    cap(resource.RLIMIT_NPROC, limits.threads + (0 if alone else _tasks(os.getuid())))
+    if alone:
+        cap(resource.RLIMIT_NPROC, limits.threads)
     signal.signal(
         signal.SIGXFSZ, signal.SIG_IGN
     )  # a file that exceeds the limit raises an error and doesn't end the process
@@ -276,9 +264,8 @@ def _bind(path, root):
     _mount(path, target, flags=_BIND | _REMOUNT | _RDONLY | flags | _NOSUID)
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #64026037
-def _new_root(limits, uid, hidden):
-    "Build the new root and change into it."
-    root = _mount_point()
+def _new_root(limits, uid, hidden, root="/sys"):
+    "Build the new root over an existing folder that nothing in it needs, and change into it."
     _mount("none", "/", flags=_REC | _PRIVATE)
     _mount("tmpfs", root, "tmpfs", _NOSUID | _NODEV, f"size={limits.disk}m,nr_inodes={limits.inodes},mode=755")
     for path in (*readable(), *_DEVICES):
@@ -306,15 +293,6 @@ def _new_root(limits, uid, hidden):
 
 def _disk(limits, uid):
     return f"size={limits.disk}m,nr_inodes={limits.inodes},mode=700,uid={uid},gid={uid}"
-
-
-def _mount_point():
-    "Mount point of the new root: an existing folder, which other processes don't see changed; a new folder only if none is suitable."
-    used = readable()
-    free = (p for p in ("/mnt", "/media", "/srv", "/opt", "/dev/shm") if os.path.isdir(p) and os.path.realpath(p) == p)
-    return next((p for p in free if not any(u.startswith(p + "/") for u in used)), None) or tempfile.mkdtemp(
-        prefix="treekit-"
-    )
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #99038e2f
 def _unshare():
@@ -435,7 +413,7 @@ def start(
     reading: bool = False,  # it parses files and runs no code of a student: allowed for root without isolation, too
 ) -> subprocess.Popen:  # its stdin and stdout use the protocol of `worker`
     "Start a worker in a sandbox. Raises `UsageError` for root without isolation."
-    if sandbox.startswith("plain") and not os.geteuid() and not reading:
+    if sandbox == "plain" and not os.geteuid() and not reading:
         raise UsageError(_AS_ROOT)
     environment = dict(
         PATH="/usr/bin:/bin",
@@ -445,7 +423,7 @@ def start(
         OPENBLAS_NUM_THREADS="1",
         PYTHONHASHSEED="0",
     )
-    paths = [] if sandbox.startswith("plain") else hidden_paths(hidden)
+    paths = [] if sandbox == "plain" else hidden_paths(hidden)
     options = dict(
         sandbox=sandbox, limits=asdict(limits), command=_python("worker", "work"), environment=environment, hidden=paths
     )
@@ -474,8 +452,8 @@ def is_available(
     "Whether the sandbox works on this machine and hides files."
     if sandbox == "bubblewrap" and not _bwrap():
         return False
-    if sandbox.startswith("plain"):
-        return os.geteuid() != 0 and (sandbox == "plain, unfiltered" or filters())
+    if sandbox == "plain":
+        return os.geteuid() != 0
     with tempfile.NamedTemporaryFile(prefix="treekit-probe-") as hidden:
         lines = [
             dict(cells=[dict(id="p", source=_PROBE)], files={}, seconds=9),
@@ -498,11 +476,11 @@ def _isolating():
 
 def reading_sandbox() -> str:
     "Sandbox in which submissions are parsed: the best one, or else a child process with the limits alone."
-    return next(filter(is_available, _isolating()), "plain" if filters() else "plain, unfiltered")
+    return next(filter(is_available, _isolating()), "plain")
 
 
 def choose_sandbox(
-    asked: str = "",  # a name of `SANDBOXES`; empty: the best sandbox, never one of the plain ones
+    asked: str = "",  # a name of `SANDBOXES`; empty: the best sandbox, never the plain one
 ) -> str:
     "Select the sandbox for grading. Raises `UsageError` if the requested one isn't available."
     if not asked:
@@ -513,7 +491,7 @@ def choose_sandbox(
             "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns); "
             "`--sandbox plain` grades without isolation"
         )
-    if choose("sandbox", asked, SANDBOXES).startswith("plain") and not os.geteuid():
+    if choose("sandbox", asked, SANDBOXES) == "plain" and not os.geteuid():
         raise UsageError(_AS_ROOT)
     if is_available(asked):
         return asked

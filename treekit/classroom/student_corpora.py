@@ -6,7 +6,8 @@
 __all__ = ['use_corpus', 'open_corpus', 'practice_questions', 'candidates', 'wiki_pages', 'add_pools', 'generate_corpus']
 
 # %% ../../nbs/21_classroom/03_student_corpora.ipynb #eea5769d
-import json
+import json, re
+from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -58,31 +59,18 @@ def _settings(assignment):
     return course_settings(assignment).world
 
 # %% ../../nbs/21_classroom/03_student_corpora.ipynb #62d0a53c
-def _parsed(texts):
-    "Dependency parses of questions by the bundled parser: tokens with their heads."
-    from treekit.syntax.parser import StanzaParser
-
-    rows = []
-    for parse in StanzaParser().parse(texts, phrases=False):
-        tokens, shift = [], 0
-        for s in (
-            parse.sentences
-        ):  # one numbering for the whole question: roots of later sentences are attached to the first root
-            first = next((t["id"] for t in tokens if t["head"] == 0), 0)
-            for t in s.tokens:
-                head = t.head + shift if t.head else first
-                tokens.append(
-                    dict(
-                        id=t.id + shift,
-                        text=t.text,
-                        tag=t.upos,
-                        head=head,
-                        relation=t.deprel if t.head or not first else "parataxis",
-                    )
-                )
-            shift += len(s.tokens)
-        rows.append(tokens)
-    return rows
+def _tokens(parse):
+    "Tokens of a question, numbered through; roots of later sentences are attached to the root of the first."
+    tokens, root = [], 0
+    for sentence in parse.sentences:
+        before = len(tokens)
+        for t in sentence.tokens:
+            token = dict(id=before + t.id, text=t.text, tag=t.upos, head=before + t.head, relation=t.deprel)
+            if not t.head:
+                token |= dict(head=root) | (dict(relation="parataxis") if root else {})
+            tokens.append(token)
+        root = root or next((t["id"] for t in tokens if not t["head"]), 0)
+    return tokens
 
 
 def _record(q, number):
@@ -175,13 +163,8 @@ def add_pools(
     size: int,  # passages per pool
 ):
     "Add candidate passages to each question, in an order that doesn't depend on relevance."
-    import re
-
     words = {p["id"]: set(re.findall(r"\w+", f"{p['title']} {p['text']}".lower())) for p in passages}
-    often = {}
-    for found in words.values():
-        for w in found:
-            often[w] = often.get(w, 0) + 1
+    often = Counter(w for found in words.values() for w in found)
 
     def near(q, i):
         return sum(1 / often[w] for w in sorted(words[i] & set(re.findall(r"\w+", q["question"].lower()))))
@@ -207,8 +190,10 @@ def generate_corpus(
     samples = _samples(questions, settings["take"], rng)
     chosen = [q for sample in samples for q in sample]
     if settings.get("parses"):
-        for q, tokens in zip(chosen, _parsed([q["question"] for q in chosen])):
-            q["tokens"] = tokens
+        from treekit.syntax.parser import StanzaParser
+
+        for q, parse in zip(chosen, StanzaParser().parse([q["question"] for q in chosen], phrases=False)):
+            q["tokens"] = _tokens(parse)
     opened, closed = _split(samples, settings.get("open", 0.5), rng)
     rng.shuffle(passages)
     world = dict(assignment=assignment, passages=passages, questions=opened)

@@ -7,7 +7,7 @@ __all__ = ['LONGEST', 'OWN_ERROR', 'ERROR_NAMES', 'as_json_value', 'error_name',
            'notebook_namespace', 'compiled', 'run_cell', 'run_call', 'work']
 
 # %% ../../nbs/21_classroom/06_worker.ipynb #e65614dd
-import ast, base64, builtins, contextlib, inspect, io, json, os, signal, sys
+import ast, asyncio, base64, builtins, contextlib, inspect, json, os, signal, sys
 
 from .submission import file_facts, parsed, submission_facts
 from ..config import UsageError
@@ -141,13 +141,6 @@ class Notebook:
         return lambda *_, **__: None
 
 
-def _await(coroutine):
-    "Run a cell with top-level `await` to its end."
-    import asyncio
-
-    asyncio.run(coroutine)
-
-
 def notebook_namespace() -> dict:
     "Namespace of a notebook before its first cell: `display` and `get_ipython` as Jupyter has them, without effect."
     namespace = {"__name__": "__main__", "__builtins__": builtins, "display": lambda *_, **__: None}
@@ -181,7 +174,7 @@ def run_cell(
         with time_limit(seconds):
             waits = eval(code, namespace)
             if code.co_flags & inspect.CO_COROUTINE:
-                _await(waits)
+                asyncio.run(waits)
     except TooSlow:
         return "too slow"
     except BaseException as e:  # SystemExit, too: a student's exit() ends the cell, not the grading
@@ -255,20 +248,13 @@ def _listen(ask, answer):
         answer.flush()
 
 
-class _NullStream(io.TextIOBase):
-    "Stream that discards its output."
-
-    def write(self, text):
-        return len(text)
-
-
 def work():
     "Main function of the worker: take over the pipes, discard printed output and answer until the grader closes the connection."
     ask, answer = os.fdopen(os.dup(0), "r", encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
-    sys.stdout = sys.stderr = _NullStream()
+    sys.stdout = sys.stderr = os.fdopen(nothing, "w", encoding="utf-8", errors="replace")
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         _listen(ask, answer)
     os._exit(0)  # without the student's atexit
