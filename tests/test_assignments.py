@@ -336,7 +336,7 @@ def assignment(request):
     return (
         name,
         nb,
-        dict(exercises=[vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(nb)], hidden=[]),
+        dict(exercises=[e | dict(calls=calls.get(e["id"], [])) for e in exercises(nb)], hidden=[]),
         {"world.json": json.dumps(world)},
     )
 
@@ -406,7 +406,7 @@ def test_plausible_mistakes(assignment):
         found = scores(nb, key, files, submitted(nb, old, new))
         told[what] = {e: p for e, (p, of) in found.items() if p not in (of, None)}
     assert told == {
-        what: {e: p for e, p in lost.items() if p != {x.id: x.points for x in exercises(nb)}[e]}
+        what: {e: p for e, p in lost.items() if p != {x["id"]: x["points"] for x in exercises(nb)}[e]}
         for what, _, _, lost in WRONG[name]
     }
 

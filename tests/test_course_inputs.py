@@ -81,10 +81,3 @@ def test_cells_run_as_in_jupyter(source):
 
     space = worker.notebook_namespace()
     assert run_cell(source, space, "<a>", 5) == CELLS[source] and (CELLS[source] or "bash" in source or space["x"] == 1)
-
-
-def test_a_grade_that_cannot_be_read_is_one_line(tmp_path):
-    course = CourseFolder(tmp_path)
-    course.private("grades", "1_word_counts", "ada.json").mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"grades/1_word_counts/ada.json can't be read \(Is a directory\)"):
-        course.record("grades", "1_word_counts", "ada")

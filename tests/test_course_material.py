@@ -160,7 +160,7 @@ def derived_hours(nb):
                 if name == "SOLUTION":
                     rows = tokenize.generate_tokens(io.StringIO(textwrap.dedent(text) + "\n").readline)
                     lines += sum(row.type == tokenize.NEWLINE for row in rows)
-    return (4 * lines + words / 100 + 10 * sum(e.points for e in exercises(nb) if e.by_hand)) / 60
+    return (4 * lines + words / 100 + 10 * sum(e["points"] for e in exercises(nb) if e["by_hand"])) / 60
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
@@ -170,9 +170,10 @@ def test_the_header_says_what_the_metadata_say(name):
     assert 3 <= len(re.findall(r"^- [a-z]", head.split("**Learning objectives.**")[1].split("| | |")[0], re.M)) <= 5
     facts, points = dict(rows_of(head.split("| exercise | points |")[0], 2)), {}
     for e in listed:
-        points[e.title] = points.get(e.title, 0) + e.points
+        points[e["title"]] = points.get(e["title"], 0) + e["points"]
     assert {title: float(n) for title, n in rows_of(head.split("| exercise | points |")[1], 2)} == points
-    total, hand = sum(e.points for e in listed), sum(e.points for e in listed if e.by_hand)
+    total = sum(e["points"] for e in listed)
+    hand = sum(e["points"] for e in listed if e["by_hand"])
     assert facts["Points"] == f"{total:g}: {total - hand:g} by automatic tests, {hand:g} for the open question"
     hours = float(re.fullmatch(r"about ([\d.]+) hours", facts["Time"])[1])
     assert abs(hours - derived_hours(nb)) <= 0.5, derived_hours(nb)
@@ -239,7 +240,7 @@ def complaint_about(part, namespace, old, new):
 def test_a_wrong_solution_gets_a_message_that_names_the_mistake(name):
     cells, namespace, told, passed = source(name)["cells"], {"__name__": "__main__"}, {}, {}
     wrong = {exercise: rest for exercise, *rest in WRONG[name]}
-    assert list(wrong) == [e.id for e in exercises(dict(cells=cells)) if not e.by_hand]
+    assert list(wrong) == [e["id"] for e in exercises(dict(cells=cells)) if not e["by_hand"]]
     corpus, _ = generate_corpus(20261123, name, course_settings(name).world)
     with use_corpus(corpus), contextlib.redirect_stdout(io.StringIO()):
         for end, c in enumerate(cells):
@@ -263,7 +264,7 @@ def test_sample_answers_are_graded_and_stay_with_the_teacher(name):
     "A cell with three levels. It is in no release, and the leak check finds each of its sentences."
     nb = source(name)
     [samples] = [c for c in nb["cells"] if "teacher" in c["metadata"].get("tags", ()) and c["cell_type"] == "markdown"]
-    of = next(e.points for e in exercises(nb) if e.by_hand)
+    of = next(e["points"] for e in exercises(nb) if e["by_hand"])
     levels = re.findall(rf"^\*\*(?:\d to )?(\d) of {of:g}\.\*\*", cell_source(samples), re.M)
     assert len(levels) == 3 and levels[0] == f"{of:g}"
     handed, secrets = json.dumps(stripped(nb)), secrets_of(nb)

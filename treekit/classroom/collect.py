@@ -107,15 +107,6 @@ class _Reader:
         self.connection = None
 
 
-def _wanted(course, assignment, student):
-    "Marked cells of a student's release; empty: not released yet."
-    try:
-        cells = read_notebook(course.release(assignment, student, f"{assignment}.ipynb"))["cells"]
-    except UsageError:
-        return []
-    return [m["grade_id"] for c in cells if (m := marks(c))]
-
-
 # what learning systems call a student's file: columns of the roster that are compared, pattern with the student's name and id
 _SYSTEMS = {
     "Moodle": ("name or moodle_id", re.compile(r"(?P<name>.+)_(?P<id>\d+)_assignsubmission_\w*")),
@@ -176,32 +167,34 @@ def collect_from(
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"no folder {str(folder)!r} to collect from")
-    roster, new, refused, by_student = course.roster(), [], [], {}
+    roster, new, refused, found = course.roster(), [], [], []
     for who, path, why in inbox(folder):
         student, unknown = student_named(who, roster)
         if why or not student:
             refused.append(f"{path.relative_to(folder)}: {why or unknown}")
         else:
-            by_student.setdefault(student, []).append(path)
+            found.append((path.stat().st_mtime, path, student))
     with closing(_Reader()) as reader:
-        for student, files in by_student.items():
-            wanted = _wanted(course, assignment, student)
-            for path in sorted(files, key=lambda path: path.stat().st_mtime):
-                try:
-                    if _taken(course, assignment, student, path, received, reader, wanted):
-                        new.append(student)
-                except UsageError as e:
-                    refused.append(str(e))
-                except Exception as e:
-                    refused.append(f"{path.relative_to(folder)}: it can't be read or stored ({type(e).__name__})")
+        for time_of_file, path, student in sorted(found):
+            try:
+                content = _content(course, assignment, student, path, reader)
+                if take_in(course, assignment, student, content, received or time_of_file):
+                    new.append(student)
+            except UsageError as e:
+                refused.append(str(e))
+            except Exception as e:
+                refused.append(f"{path.relative_to(folder)}: it can't be read or stored ({type(e).__name__})")
     return new, list(map(printable, refused))
 
 
-def _taken(course, assignment, student, path, received, reader, wanted):
-    "Store a file of an inbox as an attempt. Raises `UsageError` with the reason if it isn't taken."
+def _content(course, assignment, student, path, reader):
+    "Notebook of a file. Raises `UsageError` with the reason if it isn't taken."
+    released = course.release(assignment, student, f"{assignment}.ipynb")
+    cells = read_notebook(released)["cells"] if released.exists() else []
+    wanted = [m["grade_id"] for c in cells if (m := marks(c))]
     content, facts = reader.facts(path, wanted)
     if not facts["parsed"] and path.suffix.casefold() not in (".ipynb", ".zip"):
         raise UsageError(f"{path.name}: not a notebook")
     if facts["parsed"] and 2 * facts["there"] < len(wanted):
         raise UsageError(f"{student}: it has {facts['there']} of the {len(wanted)} marked cells of {assignment}")
-    return take_in(course, assignment, student, content, received or path.stat().st_mtime)
+    return content

@@ -6,12 +6,12 @@
 __all__ = ['LateRule', 'CourseSettings', 'deadline_settings']
 
 # %% ../../nbs/21_classroom/02_deadlines.ipynb #27c1cd07
-import math, tomllib
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from .course import CourseFolder, read_text
+from .course import CourseFolder, read_toml
 from ..config import UsageError, choose
 
 # %% ../../nbs/21_classroom/02_deadlines.ipynb #b6ac39fd
@@ -68,12 +68,7 @@ def deadline_settings(
 ) -> CourseSettings:
     "Read a course's settings; without a file there are no due dates. Raises `UsageError` that names a wrong setting."
     path = Path(course.folder, "settings.toml")
-    try:
-        tables = tomllib.loads(read_text(path))
-    except FileNotFoundError:
-        return CourseSettings()
-    except tomllib.TOMLDecodeError as e:
-        raise UsageError(f"settings.toml: {e}") from None
+    tables = read_toml(path) if path.exists() else {}
     for key in tables:
         choose("setting of settings.toml", key, CourseSettings.__dataclass_fields__)
     late = tables.get("late", {})

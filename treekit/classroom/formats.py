@@ -4,11 +4,10 @@
 
 # %% auto #0
 __all__ = ['LONGEST_NOTEBOOK', 'REGIONS', 'STUB', 'ANSWER_HERE', 'cell_source', 'notebook_from', 'read_notebook', 'marks',
-           'regions', 'solution_texts', 'released_text', 'stripped', 'Exercise', 'exercises', 'check_source']
+           'regions', 'solution_texts', 'released_text', 'stripped', 'exercises', 'check_source']
 
 # %% ../../nbs/21_classroom/00_formats.ipynb #f7c9a2ff
 import json, re
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import UsageError
@@ -152,20 +151,10 @@ def stripped(
 
 _METADATA = ("grade", "grade_id", "locked", "points", "schema_version", "solution", "task", "cell_type")
 
-# %% ../../nbs/21_classroom/00_formats.ipynb #b2e69021
-@dataclass(frozen=True)
-class Exercise:
-    "Exercise of an assignment."
-
-    id: str  # grade_id
-    points: float
-    by_hand: bool  # graded manually
-    title: str  # the last heading above it
-
 # %% ../../nbs/21_classroom/00_formats.ipynb #fd83ae5c
 def exercises(
     notebook: dict,  # a source or a release
-) -> list[Exercise]:
+) -> list[dict]:  # id: its grade_id; title: the last heading above it; by_hand: graded manually; points
     "Exercises of a notebook, in order."
     found, title = [], ""
     for cell in notebook["cells"]:
@@ -173,7 +162,8 @@ def exercises(
             if heading := re.findall(r"^#+ +(.+)$", cell_source(cell), re.M):
                 title = heading[-1]
         if (m := marks(cell)).get("grade"):
-            found.append(Exercise(m["grade_id"], float(m.get("points", 0)), bool(m.get("solution")), title))
+            about = dict(id=m["grade_id"], title=title, by_hand=bool(m.get("solution")))
+            found.append(about | dict(points=float(m.get("points", 0))))
     return found
 
 # %% ../../nbs/21_classroom/00_formats.ipynb #3f2288cf

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .course import CourseFolder
-from .formats import cell_source, marks, read_notebook
-from .sandbox import SANDBOXES, Limits, choose_sandbox, hide_process, start
+from .formats import read_notebook
+from .sandbox import Limits, choose_sandbox, hide_process, start
 from .answer_keys import REPLY_ERRORS, exercise_score, read_reply
 from .worker import OWN_ERROR
 from ..config import UsageError
@@ -178,7 +178,6 @@ def graded(
     "Grade a submission. Raises `UsageError` if it isn't a notebook, or can't be parsed within the sandbox's limits."
     started = time.monotonic()
     run, exercises = _Run(submitted, handed, files, sandbox, limits, tuple(key["hidden"])), []
-    untouched = {m["grade_id"]: cell_source(c).strip() for c in handed["cells"] if (m := marks(c)).get("solution")}
     try:
         try:
             run.ready()
@@ -190,17 +189,11 @@ def graded(
             about = dict(id=e["id"], title=e["title"], by_hand=e["by_hand"])
             if e["by_hand"]:
                 text = facts["texts"].get(e["id"], "")
-                answered = text.strip() not in ("", untouched.get(e["id"]))
-                exercises.append(about | dict(points=None if answered else 0, of=e["points"], criteria=[], text=text))
+                exercises.append(about | dict(points=None if text else 0, of=e["points"], criteria=[], text=text))
             else:
                 exercises.append(about | exercise_score(e["points"], e["calls"], run.replies(e["calls"])))
     finally:
         run.drop()
-    missing = sorted(
-        m["grade_id"]
-        for c in handed["cells"]
-        if (m := marks(c)).get("solution") and m["grade_id"] not in facts["there"]
-    )
     errors = {
         b["cell"]: f"banned import (line {b['line']})" for b in reversed(facts["banned"])
     }  # the first one of a cell
@@ -208,7 +201,7 @@ def graded(
         exercises=exercises,
         errors=errors | run.errors,
         banned=facts["banned"],
-        missing=missing,
+        missing=facts["missing"],
         twice=facts["twice"],
         wall=sandbox,
         seconds=round(time.monotonic() - started, 3),
@@ -233,7 +226,6 @@ def grade_one(
     if not force and course.record("grades", assignment, student).get("made_from") == made_from:
         return None
     about = dict(student=student, assignment=assignment, attempt=attempt.name, made_from=made_from)
-    about |= dict(leaves_open=SANDBOXES[sandbox])
     folder = course.release(assignment, student)
     handed = read_notebook(folder / f"{assignment}.ipynb")
     accompanying = {"world.json": (folder / "world.json").read_text(encoding="utf-8")}

@@ -50,7 +50,7 @@ def made_for(
     draws = student_seed(course.secret(), assignment, student, "tests")
     with contextlib.redirect_stdout(io.StringIO()):
         calls = run_source(notebook, world, draws, closed)
-    listed = [vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(notebook)]
+    listed = [e | dict(calls=calls.get(e["id"], [])) for e in exercises(notebook)]
     for e in listed:
         if not e["by_hand"] and not e["calls"]:
             raise UsageError(f"{assignment}: the hidden tests of {e['id']} make no call")

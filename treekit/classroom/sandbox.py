@@ -33,7 +33,7 @@ class Limits:
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #7ef03e02
 SANDBOXES = {
     "bubblewrap": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the "
-    "kernel; the number of files, where the kernel refuses user namespaces inside it; for root that of files and threads",
+    "kernel; the number of files, where the kernel refuses user namespaces inside it",
     "namespaces": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the kernel",
     "plain": "no isolation: limits on time, memory and the size of a file; on Linux no network and no new process (seccomp). Open: every "
     "file that the grading user may read, the answer keys among them, can be read, and written where that user may write; memory "
@@ -170,7 +170,7 @@ def filters() -> bool:
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #b74816fc
 def limit(
     limits: Limits,
-    alone: bool = False,  # in a user namespace, or under a separate user id: the kernel counts no other threads of its user
+    alone: bool,  # in a user namespace, or under a separate user id: the kernel counts no other threads of its user
 ):
     "Set the resource limits of this process and of the program that replaces it."
 
@@ -295,16 +295,21 @@ def _disk(limits, uid):
     return f"size={limits.disk}m,nr_inodes={limits.inodes},mode=700,uid={uid},gid={uid}"
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #99038e2f
-def _unshare():
-    "Enter new namespaces: mounts, processes, network and, unless root, users. Returns the user id of the submission."
-    libc, uid, gid = _libc(), os.getuid(), os.getgid()
-    kinds = [k for k in _NEW if k != "user" or uid]
-    _called(libc.unshare(sum(_NEW[k] for k in kinds)), "unshare")
-    if not uid:
-        return 61000 + os.getpid() % 4000  # a user that owns nothing
+def _keep_user(uid, gid):
+    "Map the user to itself in a new user namespace."
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def _unshare():
+    "Enter new namespaces: mounts, processes, network and, unless root, users. Returns the user id of the submission."
+    uid, gid = os.getuid(), os.getgid()
+    kinds = [k for k in _NEW if k != "user" or uid]
+    _called(_libc().unshare(sum(_NEW[k] for k in kinds)), "unshare")
+    if not uid:
+        return 61000 + os.getpid() % 4000  # a user that owns nothing
+    _keep_user(uid, gid)
     return uid
 
 
@@ -319,14 +324,11 @@ def _drop(uid):
 def _small_disk(limits):
     "Disk with a limited number of files, for bubblewrap, which doesn't limit it. No effect if the kernel forbids the namespace."
     uid, gid = os.getuid(), os.getgid()
-    if not uid or _libc().unshare(_NEW["user"] | _NEW["mount"]):
-        return  # root without its capabilities isn't allowed to
-    with contextlib.suppress(OSError):
-        Path("/proc/self/setgroups").write_text("deny")
-        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-        _mount("tmpfs", "/home", "tmpfs", _NOSUID | _NODEV, _disk(limits, uid))
-        os.chdir("/home")
+    if not _libc().unshare(_NEW["user"] | _NEW["mount"]):
+        with contextlib.suppress(OSError):
+            _keep_user(uid, gid)
+            _mount("tmpfs", "/home", "tmpfs", _NOSUID | _NODEV, _disk(limits, uid))
+            os.chdir("/home")
 
 
 def _die_with_parent():
@@ -339,39 +341,34 @@ def hide_process():
         _called(_libc().prctl(4, 0, 0, 0, 0), "hide this process")
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #8992d763
-def _become(command, limits, environment, alone=True):
-    "Set limits and filter, then replace this process by the command."
-    limit(limits, alone)
-    if filters():
-        install_seccomp(os.getpid())
-    os.execve(command[0], command, environment)
-
-
-def launch():
-    "Entry point of the launcher: read the options from the argument, and run the command in the sandbox."
-    options = json.loads(sys.argv[1])
-    limits, sandbox, command, environment = (
-        Limits(**options["limits"]),
-        options["sandbox"],
-        options["command"],
-        options["environment"],
-    )
-    _die_with_parent()
-    if sandbox == "bubblewrap":
-        _small_disk(limits)
-    if sandbox != "namespaces":
-        return _become(command, limits, environment, sandbox == "bubblewrap")
+def _enter_namespaces(limits, hidden):
+    "Go on in the first process of new namespaces, in the new root; this process waits for its end."
     uid = _unshare()
     child = os.fork()
     if child:
         os.closerange(0, 3)
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    _new_root(limits, uid, options["hidden"])
+    _new_root(limits, uid, hidden)
     os.chdir("/home")
     _drop(uid)
     _die_with_parent()
-    _become(command, limits, environment | dict(HOME="/home", TMPDIR="/home"))
+
+
+def launch():
+    "Entry point of the launcher: read the options from the argument, and run the command in the sandbox."
+    options = json.loads(sys.argv[1])
+    limits, sandbox, environment = Limits(**options["limits"]), options["sandbox"], options["environment"]
+    _die_with_parent()
+    if sandbox == "bubblewrap":
+        _small_disk(limits)
+    elif sandbox == "namespaces":
+        _enter_namespaces(limits, options["hidden"])
+        environment |= dict(HOME="/home", TMPDIR="/home")
+    limit(limits, alone=sandbox != "plain")
+    if filters():
+        install_seccomp(os.getpid())
+    os.execve(options["command"][0], options["command"], environment)
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #37ee130f
 _IMPORT = "import sys; sys.path.insert(0, {kit!r}); from treekit.classroom.{module} import {name}; {name}()"
@@ -450,7 +447,7 @@ def is_available(
     sandbox: str,
 ) -> bool:
     "Whether the sandbox works on this machine and hides files."
-    if sandbox == "bubblewrap" and not _bwrap():
+    if sandbox == "bubblewrap" and not (_bwrap() and os.geteuid()):
         return False
     if sandbox == "plain":
         return os.geteuid() != 0
@@ -468,15 +465,12 @@ def is_available(
     return b'"value": [false, "/home"]' in out
 
 # %% ../../nbs/21_classroom/07_sandbox.ipynb #6d28fe8a
-def _isolating():
-    return (
-        ("bubblewrap", "namespaces") if os.geteuid() else ("namespaces", "bubblewrap")
-    )  # bubblewrap leaves root its user id
+_ISOLATING = ("bubblewrap", "namespaces")
 
 
 def reading_sandbox() -> str:
     "Sandbox in which submissions are parsed: the best one, or else a child process with the limits alone."
-    return next(filter(is_available, _isolating()), "plain")
+    return next(filter(is_available, _ISOLATING), "plain")
 
 
 def choose_sandbox(
@@ -484,7 +478,7 @@ def choose_sandbox(
 ) -> str:
     "Select the sandbox for grading. Raises `UsageError` if the requested one isn't available."
     if not asked:
-        if sandbox := next(filter(is_available, _isolating()), ""):
+        if sandbox := next(filter(is_available, _ISOLATING), ""):
             return sandbox
         raise UsageError(
             "no sandbox works on this machine: install bubblewrap (apt install bubblewrap), or allow user namespaces (sysctl "
@@ -495,5 +489,4 @@ def choose_sandbox(
         raise UsageError(_AS_ROOT)
     if is_available(asked):
         return asked
-    there = ", ".join(w for w in SANDBOXES if is_available(w))
-    raise UsageError(f"the sandbox {asked!r} isn't available on this machine; there are: {there}")
+    raise UsageError(f"the sandbox {asked!r} isn't available on this machine")

@@ -43,20 +43,16 @@ def open_corpus(
         if world.get("assignment") != assignment:
             raise UsageError(f"{file} belongs to {world.get('assignment')!r}: take the one of {assignment!r}")
         return world
+    from treekit.classroom.course import course_settings
+
     print(f"no {file} here: using the practice corpus of {assignment}")
-    world, _practice[:] = generate_corpus(0, assignment, _settings(assignment))
+    world, _practice[:] = generate_corpus(0, assignment, course_settings(assignment).world)
     return world
 
 # %% ../../nbs/21_classroom/03_student_corpora.ipynb #cf3f41ca
 def practice_questions() -> list:
     "Held-out questions of the practice corpus that was loaded last, for authors of assignments."
     return list(_practice)
-
-
-def _settings(assignment):
-    from treekit.classroom.course import course_settings
-
-    return course_settings(assignment).world
 
 # %% ../../nbs/21_classroom/03_student_corpora.ipynb #62d0a53c
 def _tokens(parse):

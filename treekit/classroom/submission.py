@@ -145,18 +145,20 @@ def submission_facts(
     cells, twice = cells_to_run(submitted, handed)
     banned = banned_imports(cells, handed)
     refused = {b["cell"] for b in banned}
-    known = {m["grade_id"]: m for c in handed["cells"] if (m := marks(c))}
-    kinds = {m["grade_id"]: c["cell_type"] for c in handed["cells"] if (m := marks(c))}
-    there = {n for c in submitted["cells"] if (n := marks(c).get("grade_id")) and kinds.get(n) == c.get("cell_type")}
-    texts = {m["grade_id"]: cell_source(c)[:20_000] for c in submitted["cells"] if (m := marks(c))}
+    known = {m["grade_id"]: c for c in handed["cells"] if (m := marks(c)).get("solution")}
+    there = {m["grade_id"]: c for c in submitted["cells"] if (m := marks(c))}
+    missing = [name for name, c in known.items() if there.get(name, {}).get("cell_type") != c["cell_type"]]
+    texts = {
+        name: cell_source(there[name])[:20_000] for name, c in known.items() if marks(c).get("grade") and name in there
+    }
     return [c for c in cells if c["id"] not in refused], dict(
         cells=[[c["id"], c["source"].count("\n") + 1] for c in cells],
         banned=banned[:200],
-        twice=[t for t in twice if t in known],
+        twice=[name for name in twice if name in known],
         texts={
-            name: texts[name] for name, m in known.items() if m.get("grade") and m.get("solution") and name in texts
+            name: text for name, text in texts.items() if text.strip() not in ("", cell_source(known[name]).strip())
         },
-        there=sorted(there),
+        missing=sorted(missing),
     )
 
 

@@ -7,7 +7,8 @@ __all__ = ['LONGEST', 'OWN_ERROR', 'ERROR_NAMES', 'as_json_value', 'error_name',
            'notebook_namespace', 'compiled', 'run_cell', 'run_call', 'work']
 
 # %% ../../nbs/21_classroom/06_worker.ipynb #e65614dd
-import ast, asyncio, base64, builtins, contextlib, inspect, json, os, signal, sys
+import ast, asyncio, base64, builtins, contextlib, inspect, io, json, os, signal, sys
+from pathlib import Path
 
 from .submission import file_facts, parsed, submission_facts
 from ..config import UsageError
@@ -40,8 +41,6 @@ def as_json_value(
         }
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return as_json_value(value.tolist(), depth - 1)
-    if isinstance(value, (bool, int, float, str)):  # a subclass of a number or text type
-        return next(kind(value) for kind in (bool, int, float, str) if isinstance(value, kind))
     raise TypeError(f"a {type(value).__name__} has no plain form: give back numbers, texts, lists, sets or dicts")
 
 # %% ../../nbs/21_classroom/06_worker.ipynb #a27993f2
@@ -205,13 +204,6 @@ def run_call(
         return dict(error=error_name(e))
 
 # %% ../../nbs/21_classroom/06_worker.ipynb #9df7149e
-def _files(files):
-    "Write the files that accompany the notebook."
-    for name, text in files.items():
-        with open(os.path.basename(name), "w", encoding="utf-8") as f:
-            f.write(text)
-
-
 def _read(message):
     "Facts about a submission or a file of an inbox, which is parsed here, before any code of it is run; the cells to run."
     try:
@@ -236,7 +228,8 @@ def _listen(ask, answer):
         if "content" in message:
             reply, stored = _read(message)
         elif "files" in message:
-            _files(message["files"])
+            for name, text in message["files"].items():
+                Path(os.path.basename(name)).write_text(text, encoding="utf-8")
             errors = {
                 c["id"]: run_cell(c["source"], namespace, f"<{c['id']}>", message["seconds"])
                 for c in message.get("cells", stored)
@@ -248,13 +241,20 @@ def _listen(ask, answer):
         answer.flush()
 
 
+class _NullStream(io.TextIOBase):
+    "Stream that discards its output."
+
+    def write(self, text):
+        return len(text)
+
+
 def work():
     "Main function of the worker: take over the pipes, discard printed output and answer until the grader closes the connection."
     ask, answer = os.fdopen(os.dup(0), "r", encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     nothing = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(nothing, fd)
-    sys.stdout = sys.stderr = os.fdopen(nothing, "w", encoding="utf-8", errors="replace")
+    sys.stdout = sys.stderr = _NullStream()
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         _listen(ask, answer)
     os._exit(0)  # without the student's atexit

@@ -162,14 +162,10 @@ def grade_command(assignment, students, jobs, sandbox, seconds, force):
     names, sandbox = _chosen(chosen, students), choose_sandbox(sandbox)
     if sandbox == "plain":
         click.echo(f"warning: {sandbox}: {SANDBOXES[sandbox]}", err=True)
-    limits = Limits(call=seconds)
-    handed_in = [s for s in names if chosen.attempts(assignment, s)]
-    if not handed_in:
-        return click.echo(f"no submission: run `treekit course collect {assignment} INBOX` first")
-    made = grade_assignment(chosen, assignment, names, jobs, sandbox, limits, force)
-    new = {g["student"] for g in made}
+    made = grade_assignment(chosen, assignment, names, jobs, sandbox, Limits(call=seconds), force)
+    handed_in = sum(bool(chosen.attempts(assignment, s)) for s in names)
     click.echo(
-        f"{len(made)} graded, {len(set(handed_in) - new)} graded before, {len(names) - len(handed_in)} without a submission"
+        f"{len(made)} graded, {handed_in - len(made)} graded before, {len(names) - handed_in} without a submission"
     )
     click.echo("\n".join([f"sandbox: {sandbox}: {SANDBOXES[sandbox]}", *_notes(made)]))
 
@@ -190,8 +186,6 @@ def _notes(grades):
         banned = ", ".join(f"{b['module']} ({b['cell']}, line {b['line']})" for b in g["banned"])
         if banned:
             notes.append(f"banned imports, cells not run: {banned}")
-        if g["twice"]:
-            notes.append(f"there twice, the last one counts: {', '.join(g['twice'])}")
         if notes:
             yield printable(f"{g['student']}: {'; '.join(notes)}")
 
