@@ -174,7 +174,7 @@ def test_korquad(put):
         ([{"id": 3.5, "question": "Q?", "answers": ["x"]}], "field 'id' should be a string"),
         ([GOOD, '{"id": "b", "question"'], "line 2: not JSON"),
         ([GOOD, "[1, 2]"], "line 2: the record should be an object, not a list"),
-        ([{**GOOD, "paragraphs": [{"id": "p", "title": "t"}]}], "field 'paragraphs[0].text' is missing"),
+        ([{**GOOD, "paragraphs": [{"id": "p", "title": "t"}]}], "line 1, paragraphs[0]: field 'text' is missing"),
         ([{**GOOD, "hops": "two"}], "field 'hops' should be a whole number, not a string"),
         ([], "no questions in it"),
     ],
@@ -280,7 +280,7 @@ def test_corpora(put):
     ):
         with pytest.raises(UsageError, match=message):
             list(read_corpus(put("bad.jsonl", *rows)))
-    with pytest.raises(UsageError, match="no file at '.*/nowhere.jsonl'"):
+    with pytest.raises(UsageError, match="no file 'nowhere.jsonl'"):
         list(read_corpus(put.folder / "nowhere.jsonl"))
 
 

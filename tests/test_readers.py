@@ -112,7 +112,7 @@ REFUSED = [
     ("x.jsonl", b"7z\xbc\xaf\x27\x1c rest", "7z archive"),
     ("x.jsonl", b"PK\x03\x04 rest", "zip archive"),
     ("x.jsonl", b'{"text": "\xff"}', "not UTF-8"),
-    ("x.jsonl", '{"text": "a"}'.encode("utf-16-le"), "not UTF-8"),
+    ("x.jsonl", '{"text": "a"}'.encode("utf-16-le"), "not JSON"),
     ("x.jsonl", gzip.compress(b'{"text": "a"}' * 99, mtime=0)[:-20], "cut off or damaged"),
     ("x.jsonl", b"", "no passages in it"),
     ("x.jsonl", lzma.compress(b'{"text": "a"}' * 99)[:-20], "cut off or damaged"),

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ID_PREFIX', 'ID_FIELDS', 'QUESTION_FIELDS', 'ANSWER_FIELDS', 'TITLE_FIELDS', 'TEXT_FIELDS', 'CHUNK_WORDS', 'DIALECTS',
-           'DataError', 'type_name', 'Record', 'content_hash', 'parse_passage', 'passage_fields', 'Dialect',
-           'dialect_of', 'unzip', 'decoded', 'is_unanswerable', 'parse_question']
+           'DataError', 'type_name', 'Record', 'content_hash', 'parse_passage', 'passage_of', 'Dialect', 'dialect_of',
+           'unzip', 'decoded', 'is_unanswerable', 'parse_question']
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #a162841e
 import hashlib, html, itertools, json, re
@@ -38,60 +38,48 @@ def type_name(value):
 
 
 class Record:
-    "A JSON object with its location. `get` validates types."
+    "A JSON object with its location. Its methods validate types."
 
-    def __init__(self, data, where: str, path: str = ""):
-        self.data, self.where, self.path = data, where, path
-        if isinstance(data, dict):
-            return
-        what = "field " + repr(path[:-1]) if path else "the record"
-        raise self.error(f"{what} should be an object, not {type_name(data)}")
+    def __init__(self, data, where: str):
+        self.data, self.where = data, where
+        if not isinstance(data, dict):
+            raise self.error(f"the record should be an object, not {type_name(data)}")
 
     def error(self, message):
         return DataError(f"{self.where}: {message}")
 
-    def get(self, name, kind=str, default=...):
-        value = self.data.get(name)
-        if value is None:
-            if default is ...:
-                raise self.error(f"field {self.path + name!r} is missing")
-            return default
+    def checked(self, name, value, kind):
+        "A value of this type."
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(f"field {self.path + name!r} should be {_KINDS[kind]}, not {type_name(value)}")
+            raise self.error(f"field {name!r} should be {_KINDS[kind]}, not {type_name(value)}")
         return value
 
-    def strings(self, name, default=...):
-        return self._all(name, self.get(name, list, default))
+    def get(self, name, kind=str, default=...):
+        value = self.data.get(name)
+        if value is not None:
+            return self.checked(name, value, kind)
+        if default is ...:
+            raise self.error(f"field {name!r} is missing")
+        return default
 
-    def _all(self, name, values, kind=str):
-        for i, v in enumerate(values):
-            if not isinstance(v, kind):
-                raise self.error(f"field '{self.path}{name}[{i}]' should be {_KINDS[kind]}, not {type_name(v)}")
-        return tuple(values)
+    def strings(self, name, default=..., kind=str):
+        "A list of strings, or of values of another type, as a tuple."
+        return tuple(self.checked(f"{name}[{i}]", v, kind) for i, v in enumerate(self.get(name, list, default)))
 
-    def lists(self, name, default=..., most=None):
-        "Lists of strings in a list; each of length `most`, if given."
-        found = [
-            self._all(f"{name}[{i}]", v) for i, v in enumerate(self._all(name, self.get(name, list, default), list))
-        ]
-        for i, v in enumerate(found):
-            if most and len(v) != most:
-                raise self.error(f"field '{self.path}{name}[{i}]' should have {most} strings, not {len(v)}")
-        return tuple(found)
-
-    def facts(self, name, default=...):
-        "Pairs of a title and a sentence index."
-        values = self.get(name, list, default)
-
-        def pair(f):
-            return isinstance(f, list) and len(f) == 2 and isinstance(f[0], str) and type(f[1]) is int
-
-        if all(map(pair, values)):
-            return tuple(map(tuple, values))
-        raise self.error(f"field {self.path + name!r} should be a list of (title, sentence number)")
+    def lists(self, name, default=..., kinds=None):
+        "A list of lists: of strings, or of one value of each of the types."
+        found = self.get(name, list, default)
+        for i, values in enumerate(found):
+            self.checked(f"{name}[{i}]", values, list)
+            if kinds and len(values) != len(kinds):
+                raise self.error(f"field '{name}[{i}]' should have {len(kinds)} values, not {len(values)}")
+            for k, v in enumerate(values):
+                self.checked(f"{name}[{i}][{k}]", v, kinds[k] if kinds else str)
+        return tuple(map(tuple, found))
 
     def rows(self, name, default=...):
-        return [Record(v, self.where, f"{self.path}{name}[{i}].") for i, v in enumerate(self.get(name, list, default))]
+        "A list of objects, as records."
+        return [Record(v, f"{self.where}, {name}[{i}]") for i, v in enumerate(self.get(name, list, default))]
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #bc07d6f8
 ID_PREFIX = {"hotpotqa": "hp", "musique": "mq", "2wiki": "2w", "ambigdocs": "ad", "asqa": "as", "korquad": "kq"}
@@ -157,8 +145,6 @@ def _id(row, default=...):
     value = row.data.get(name := _first(row, ID_FIELDS))
     if value is None and default is not ...:
         return default
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # of a table with an empty cell
     return str(value) if type(value) is int else row.get(name or "id")
 
 
@@ -185,10 +171,9 @@ def _answers(row):
     return tuple(dict.fromkeys(_flat(row, name, row.data[name]))) if name else ()
 
 
-def passage_fields(
-    row: Record,  # of a passage
-) -> tuple[str, str, str]:  # id (may be empty), title, text
-    "Fields of a passage under any of their names. Without a title, a first line in quotation marks is the title, as Pyserini has it."
+def passage_of(row: Record) -> Passage:
+    """Passage of a record, whose text, title and id may have any of the usual names. Raises a `DataError`.
+    Without a title, a first line in quotation marks is the title, as Pyserini has it."""
     if not (name := _first(row, TEXT_FIELDS)):
         what = "the record is a question" if _first(row, QUESTION_FIELDS) else f"the record has {_there(row)}"
         raise row.error(f"field 'text' is missing; {what}")
@@ -200,25 +185,24 @@ def passage_fields(
     )
     if not title and (quoted := _TITLED.match(text)):
         title, text = quoted[1].strip(), text[quoted.end() :]
-    return _id(row, ""), title if isinstance(title, str) else "", text
+    if not text.strip():
+        raise row.error("field 'text' is empty")
+    title = title if isinstance(title, str) else ""
+    return Passage(_id(row, "") or f"p-{content_hash(title, text)}", title, text)
 
 
 _TITLED = re.compile(r'\s*"([^\n]*)"[ \t\r]*\n(?=\s*\S)')
 
 # %% ../../nbs/06_corpora/00_formats.ipynb #140db47e
+_FACT, _TRIPLE = (str, int), (str, str, str)  # types of a fact (title, sentence) and of a triple
+
+
 def _context(row, name):
     "HotpotQA's paragraphs, and where each sentence ends."
     paragraphs, ends = [], {}
-    for i, entry in enumerate(row.get("context", list)):
-        if not (
-            isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], list)
-        ):
-            raise row.error(f"field 'context[{i}]' should be a pair of a title and its sentences")
-        row._all(f"context[{i}][1]", entry[1])
-        sentences = [_squash(s) for s in entry[1]]
-        p = parse_passage(
-            ID_PREFIX.get(name, "p"), _squash(html.unescape(entry[0])), " ".join(s for s in sentences if s)
-        )
+    for i, (title, said) in enumerate(row.lists("context", kinds=(str, list))):
+        sentences = [_squash(row.checked(f"context[{i}][1]", s, str)) for s in said]
+        p = parse_passage(ID_PREFIX.get(name, "p"), _squash(html.unescape(title)), " ".join(filter(None, sentences)))
         paragraphs.append(p)
         ends[p.id] = [max(0, e - 1) for e in itertools.accumulate(len(s) + 1 if s else 0 for s in sentences)]
     return tuple(paragraphs), ends
@@ -227,8 +211,8 @@ def _context(row, name):
 def _hotpot(row, name):
     "HotpotQA and 2WikiMultihopQA: `context` of (title, sentences), `supporting_facts`, and 2Wiki's `evidences`."
     paragraphs, ends = _context(row, name)
-    facts = tuple((_squash(html.unescape(t)), n) for t, n in row.facts("supporting_facts", []))
-    titles, triples = {t for t, _ in facts}, row.lists("evidences", [], 3)
+    facts = tuple((_squash(html.unescape(t)), n) for t, n in row.lists("supporting_facts", [], _FACT))
+    titles, triples = {t for t, _ in facts}, row.lists("evidences", [], _TRIPLE)
     kind = row.get("type", str, "")
     return dict(
         id=_id(row),
@@ -255,7 +239,7 @@ def _musique(row, name):
     for s in row.rows("question_decomposition", []):
         k = s.get("paragraph_support_idx", int, -1)
         if k >= len(paragraphs):
-            raise row.error(f"field '{s.path}paragraph_support_idx' is {k}, but there are {len(paragraphs)} paragraphs")
+            raise s.error(f"field 'paragraph_support_idx' is {k}, but there are {len(paragraphs)} paragraphs")
         steps.append(Step(s.get("question"), s.get("answer", str, ""), paragraphs[k].id if k >= 0 else ""))
     return dict(
         id=_id(row),
@@ -425,26 +409,16 @@ _OWN = {
 _SUPPORTS = ("supporting", "support_ids", "knowledge_ids", "gold_article_ids")
 
 
-def _keyed_facts(row):
-    "Supporting facts as (title, sentence). A list under `facts` counts only if all items are pairs."
-    if row.get("supporting_facts", list, None) is not None:
-        return row.facts("supporting_facts")
-    facts = row.data.get("facts")
-    return row.facts("facts") if isinstance(facts, list) and all(isinstance(f, list) for f in facts) else ()
-
-
 def _meta(row, paragraphs):
-    "Fields without a place in `Question`. Those that the kit uses are validated."
+    "Fields without a place in `Question`."
     meta = {k: v for k, v in row.data.items() if k not in _OWN}
-    for name in ("wrong_answers", "wikipages"):
-        row.strings(name, [])
-    for name in ("variant", "entity", "corpus", "question_ctx"):
-        row.get(name, str, "")
-    ends = Record(row.get("sent_ends", dict, {}), row.where, "sent_ends.")
-    for name in ends.data:
-        ends._all(name, ends.get(name, list, []), int)
-    given = {r.data["id"]: [*r._all("sent_ends", r.get("sent_ends", list, []), int)] for r in paragraphs}
-    return meta | (dict(sent_ends=given) if "sent_ends" in (paragraphs[0].data if paragraphs else {}) else {})
+    row.get("corpus", str, "")
+    if "sent_ends" in meta:
+        ends = Record(meta["sent_ends"], f"{row.where}, sent_ends")
+        meta["sent_ends"] = {id: [*ends.strings(id, kind=int)] for id in ends.data}
+    elif paragraphs and "sent_ends" in paragraphs[0].data:
+        meta["sent_ends"] = {r.data["id"]: [*r.strings("sent_ends", [], int)] for r in paragraphs}
+    return meta
 
 
 def _keyed(row, name):
@@ -462,7 +436,10 @@ def _keyed(row, name):
     if row.data.get("entities") and not pairs:  # RAMDocs with renamed fields
         pairs = tuple(QAPair(f"{row.get('question')} ({e})", (a,), e) for e, a in zip(row.strings("entities"), answers))
         groups, meta["variant"] = [[a] for a in answers], row.get("dataset", str, "")
-    steps, triples = row.rows("decomposition", []), row.lists("triples", [], 3) or row.lists("evidences", [], 3)
+    steps, triples = (
+        row.rows("decomposition", []),
+        row.lists("triples", [], _TRIPLE) or row.lists("evidences", [], _TRIPLE),
+    )
     return dict(
         id=_id(row),
         answers=answers,
@@ -478,7 +455,7 @@ def _keyed(row, name):
         long_answers=row.strings("long_answers", []),
         claims=row.strings("claims", []),
         triples=triples,
-        facts=_keyed_facts(row),
+        facts=row.lists("supporting_facts", [], _FACT),
         meta=meta,
     )
 
@@ -489,7 +466,7 @@ def _flashrag(row, name):
     if not isinstance(about, dict) or "context" not in about:
         return _keyed(row, name)
     inner = decoded({**about, "id": row.data.get("id"), "answers": row.data["golden_answers"]})
-    return _hotpot(Record(inner, row.where, "metadata."), name)
+    return _hotpot(Record(inner, f"{row.where}, metadata"), name)
 
 
 def _autorag(row, name):

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SOLVED', 'read_lines', 'question_records', 'split_of', 'tell', 'expected_files', 'questions_file', 'dataset_of',
-           'hub_questions', 'passage_of', 'passage_rows', 'two_passages', 'distinct', 'read_corpus', 'corpus_files',
-           'sample_rows', 'Files', 'is_known', 'Hub']
+           'hub_questions', 'passage_rows', 'two_passages', 'distinct', 'read_corpus', 'corpus_files', 'sample_rows',
+           'Files', 'is_known', 'Hub']
 
 # %% ../../nbs/06_corpora/03_load.ipynb #03ca7e24
 import hashlib, itertools, json, re, sys, tarfile
@@ -23,11 +23,10 @@ from treekit.corpora.files import (
 )
 from treekit.corpora.formats import (
     ANSWER_FIELDS,
-    content_hash,
     DataError,
     is_unanswerable,
     parse_question,
-    passage_fields,
+    passage_of,
     QUESTION_FIELDS,
     Record,
     TEXT_FIELDS,
@@ -45,29 +44,16 @@ def read_lines(path):
     return read_records(path, _each)
 
 # %% ../../nbs/06_corpora/03_load.ipynb #926f7057
-def _query_log(path):
-    "Query log: one question per line."
-    with open_text(path) as file:
-        for n, line in enumerate(file, 1):
-            if line.strip():
-                yield {"question": line.strip()}, f"{path.name}, line {n}"
-
-
-def _is_page(record):
-    "Whether a record is a page of KorQuAD: paragraphs with questions."
+def _asked(record, where):
+    "The record with its place; of a page of SQuAD or KorQuAD its questions."
     parts = record.get("paragraphs") if isinstance(record, dict) else None
-    return isinstance(parts, list) and any(isinstance(p, dict) and "qas" in p for p in parts)
-
-
-def _korquad_questions(record, where):
-    "Questions of a page; a page without questions is a `DataError`."
-    page, found = Record(record, where), 0
+    if not isinstance(parts, list) or not any(isinstance(p, dict) and "qas" in p for p in parts):
+        yield record, where
+        return
+    page = Record(record, where)
     for p in page.rows("paragraphs"):
         for q in p.rows("qas", []):
-            found += 1
-            yield {**q.data, "context": p.data.get("context"), "title": record.get("title", "")}, where
-    if not found:
-        raise page.error("field 'qas' has no question")
+            yield {**q.data, "context": p.data.get("context"), "title": page.get("title", str, "")}, where
 
 
 def question_records(
@@ -75,16 +61,10 @@ def question_records(
     split: str = "dev",  # of a file that has several
     columns: frozenset = frozenset(),  # further names of columns by which a table's first line is known
 ) -> Iterator[tuple]:  # record, where
-    "(record, where) for each record of a file of questions, or of a query log."
-    if split_name(path)[1] == ".txt":
-        yield from _query_log(path)
-        return
+    "(record, where) for each record of a file of questions."
     known = columns | {*QUESTION_FIELDS, *ANSWER_FIELDS}
-    for record, where in read_records(path, lambda data, where: _listed(data, where, split), known):
-        if _is_page(record):
-            yield from _korquad_questions(record, where)
-        else:
-            yield record, where
+    records = read_records(path, lambda data, where: _listed(data, where, split), known)
+    return (asked for record, where in records for asked in _asked(record, where))
 
 
 def _listed(data, where, split):
@@ -166,7 +146,7 @@ def _files(folder):
         raise UsageError(
             f"no folder at {str(folder)!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions"
         )
-    return [f for f in data_files(folder) if split_name(f)[1] != ".txt" and not _NOT_QUESTIONS.search(split_name(f)[0])]
+    return [f for f in data_files(folder) if not _NOT_QUESTIONS.search(split_name(f)[0])]
 
 
 def expected_files(
@@ -178,46 +158,43 @@ def expected_files(
     return f"expected a file {name}.{split}.jsonl, or the data set's own{official}"
 
 
-def _with_split(path, split):
-    "The file, as a list, if its JSON has an object of this split."
+def _has_split(path, split):
+    "Whether a file's JSON has an object of this split."
     with open_text(path) as file:
         data = parse_json(file.read(), path)
-    return [path] if isinstance(data, dict) and isinstance(data.get(split), dict) else []
+    return isinstance(data, dict) and isinstance(data.get(split), dict)
 
 
-def _one(files, name, split):
-    "The only file, or None. Raises a `UsageError` for several."
+def questions_file(name, folder, split):
+    "File with a data set's questions, or None. Raises a `UsageError` for several."
+    if Path(folder).is_file():
+        return Path(folder)
+    files = {f: split_name(f)[0] for f in _files(folder)}
+    aliases = _ALIASES.get(name, (name.lower(),))
+    own = [f"{a}{ending}" for a in aliases for ending in (f".{split}", f"_{split}", f"_{split}set")]
+    if name == _NAMED_BY_SPLIT:
+        own.append(split)
+    if exact := next((same for stem in own if (same := [f for f, s in files.items() if s == stem])), []):
+        return _only(exact, name, split)
+
+    def is_called(stem):
+        return name in _ALIASES and any(re.match(rf"{a}(?![a-z])", stem) for a in aliases)
+
+    loose = {f: s for f, s in files.items() if is_called(s) and not s.endswith((".dev", "_trainset"))}
+    fits = [f for f, s in loose.items() if split_of(s) == split]
+    if not fits and split == "dev":
+        fits = [f for f, s in loose.items() if split_of(s) == "test"]
+    return _only(fits or [f for f, s in loose.items() if s == _OF_ALL_SPLITS and _has_split(f, split)], name, split)
+
+
+def _only(files, name, split):
+    "The only file, or None."
     if len(files) > 1:
         both = " and ".join(repr(f.name) for f in files)
         raise UsageError(
             f"{both} both look like the {split} questions of {name!r}: name one file instead of the folder"
         )
     return files[0] if files else None
-
-
-def questions_file(name, folder, split):
-    "File with a data set's questions, or None."
-    if Path(folder).is_file():
-        return Path(folder)
-    files = [(split_name(f)[0], f) for f in _files(folder)]
-    aliases = _ALIASES.get(name, (name.lower(),))
-    for stem in (s for a in aliases for s in (f"{a}.{split}", f"{a}_{split}", f"{a}_{split}set")):
-        if found := _one([f for s, f in files if s == stem], name, split):
-            return found
-    if name == _NAMED_BY_SPLIT and (found := _one([f for s, f in files if s == split], name, split)):
-        return found
-
-    def loosely(stem, a):
-        return name in _ALIASES and re.match(rf"{a}(?![a-z])", stem) and not stem.endswith((".dev", "_trainset"))
-
-    loose = dict.fromkeys((s, f) for a in aliases[::-1] for s, f in files if loosely(s, a))
-    fits = [f for s, f in loose if split_of(s) == split]
-    if not fits and split == "dev":
-        fits = [f for s, f in loose if split_of(s) == "test"]
-    whole = [f for s, f in loose if s == name == _OF_ALL_SPLITS]
-    if not fits and whole:
-        fits = _with_split(whole[0], split)
-    return _one(fits, name, split)
 
 
 def dataset_of(
@@ -257,10 +234,8 @@ def hub_questions(
     repo, detail = _HUB[choose("dataset on the hub", name, _HUB)]
     if place and not (at := Path(place, repo)).is_dir():
         raise UsageError(f"no folder {repo} in {Path(place).name!r}, the copy of the hub")
-    try:
-        import datasets as hf
-    except ImportError:
-        raise UsageError(f"the hub needs the library 'datasets' (pip install datasets); or {_INSTEAD}") from None
+    import datasets as hf
+
     if detail and detail.endswith(".json"):
         return _hub_archive(name, split, repo, detail, place)
     where = str(at) if place else repo
@@ -297,14 +272,6 @@ def _hub_archive(name, split, repo, member, place):
         ) from None
     return [parse_question(r, f"{member}, record {n}", name) for n, r in enumerate(records, 1)]
 
-# %% ../../nbs/06_corpora/03_load.ipynb #a936ac20
-def passage_of(row: Record) -> Passage:
-    "Passage of a record, whose text, title and id may have any of the usual names. Raises a `DataError`."
-    id, title, text = passage_fields(row)
-    if not text.strip():
-        raise row.error("field 'text' is empty")
-    return Passage(id or f"p-{content_hash(title, text)}", title, text)
-
 # %% ../../nbs/06_corpora/03_load.ipynb #9762b6de
 def _passages_listed(data, where):
     "(record, where) for each passage of a JSON document: a list, or an object of records by id."
@@ -320,8 +287,6 @@ def passage_rows(
 ) -> Iterator[tuple[Passage, str]]:  # passage, where
     "Passages of a file with their places, as a stream. An empty file raises a `UsageError`."
     path, empty = Path(path), True
-    if not path.is_file():
-        raise UsageError(f"no file at {str(path)!r}: give the path of a JSONL file with one passage a line")
     for data, where in read_records(path, _passages_listed, frozenset(TEXT_FIELDS)):
         yield passage_of(Record(data, where)), where
         empty = False
