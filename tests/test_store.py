@@ -159,7 +159,9 @@ def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
     tape.chmod(0o444)
     replayed = Store.replay(tape)
     elsewhere = Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")
-    chat_again = CachedClient(ReplayClient(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
+    chat_again = CachedClient(ReplayClient.of(elsewhere, replayed), replayed).bind(
+        method="m", dataset="d", question="q"
+    )
     assert run(chat_again, *requests) == replies
     assert replayed.get_prediction("p") is None
     same = ("calls", "tokens_in", "tokens_out", "cost_original")

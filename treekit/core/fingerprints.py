@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import UsageError, kit_files, work_dir
-from ..utils.atomic_write import write_whole
+from ..utils.sqlite_cache import cache_database
 from .method import Intervened
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #82e8c20b
@@ -58,36 +58,20 @@ def code_hash(
     source: str,  # Python
 ) -> tuple[str, list[str]]:  # SHA-256; the imported modules, as written: "..core.prompts", "treekit.config"
     "Hash of code without comments and docstrings, and its imports. Imports inside functions count."
+    imports = set()
     with _parsing:
-        tree, imports, said = ast.parse(source), set(), []
-    _say(tree, said, imports)
-    return hashlib.sha256(" ".join(said).encode("utf-8", "surrogatepass")).hexdigest(), sorted(imports)
+        tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imports.update(a.name for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            imports.update(_named(node))
+        elif isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest(), sorted(imports)
 
 
 _DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
-
-
-def _say(node, said, imports):
-    "Append a node without positions and docstrings, and collect its imports, in one traversal."
-    said.append(type(node).__name__)
-    if isinstance(node, ast.Import):
-        imports.update(a.name for a in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        imports.update(_named(node))
-    undocumented = isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None
-    for field in node._fields:
-        value = getattr(node, field, None)
-        if undocumented and field == "body":
-            value = value[1:] or [ast.Pass()]
-        if isinstance(value, ast.AST):
-            _say(value, said, imports)
-        elif isinstance(value, list):
-            said.append("[")
-            for below in value:
-                _say(below, said, imports) if isinstance(below, ast.AST) else said.append(repr(below))
-            said.append("]")
-        else:
-            said.append(repr(value))
 
 
 def _named(node):
@@ -96,40 +80,20 @@ def _named(node):
     return {base} | {f"{base}{'' if base.endswith('.') else '.'}{a.name}" for a in node.names}
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #0f090653
-def _known():
-    "Cache file of code hashes; one for each version of Python and of these functions."
-    way = hashlib.sha256("".join(map(inspect.getsource, (code_hash, _say, _named))).encode()).hexdigest()[:8]
-    return work_dir("code") / f"meaning-{sys.version_info[0]}.{sys.version_info[1]}-{way}.json"
-
-
-@functools.cache
-def _remembered():
-    "Hash of a file's bytes -> result of `code_hash`."
-    try:
-        return json.loads(_known().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}  # missing or damaged: computed again
-
-# %% ../../nbs/03_core/08_fingerprints.ipynb #fe733e1a
-_changed = set()  # computed in this process and not written yet
+_WAY = f"{sys.version_info[:2]} {''.join(map(inspect.getsource, (code_hash, _named)))}"  # what a hash depends on, besides the file
 
 
 @functools.cache
 def _meaning_of(path, bytes_hash):
     "`code_hash` of a file."
-    known = _remembered()
-    if bytes_hash not in known:
-        known[bytes_hash] = code_hash(Path(path).read_text(encoding="utf-8"))
-        _changed.add(bytes_hash)
-    return known[bytes_hash]
-
-# %% ../../nbs/03_core/08_fingerprints.ipynb #de9d057d
-def _remember():
-    "Write the cache file."
-    if not _changed:
-        return
-    write_whole(_known(), json.dumps(_remembered()))
-    _changed.clear()
+    key = hashlib.sha256(f"{bytes_hash} {_WAY}".encode()).digest()
+    place = work_dir("code") / "meaning.sqlite"
+    with cache_database(place, "meanings (key BLOB PRIMARY KEY, meaning TEXT NOT NULL)", "hashes of code") as db:
+        if found := db.execute("SELECT meaning FROM meanings WHERE key=?", (key,)).fetchone():
+            return json.loads(found[0])
+        made = code_hash(Path(path).read_text(encoding="utf-8"))
+        db.execute("INSERT OR IGNORE INTO meanings VALUES (?,?)", (key, json.dumps(made)))
+        return made
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #dc937035
 KIT = ("treekit",)  # packages whose modules count as code; those of a paper's own package are added
@@ -172,7 +136,6 @@ def modules_below(
             continue
         found[module] = path
         waiting += _imported(module, path, packages)
-    _remember()
     return dict(sorted(found.items()))
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #99a43a4c

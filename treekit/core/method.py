@@ -8,7 +8,7 @@ __all__ = ['REQUIREMENTS', 'CUT_OFF', 'Node', 'Trace', 'Usage', 'Prediction', 'M
            'bare_method', 'settings', 'setting_types', 'configure', 'check_fields']
 
 # %% ../../nbs/03_core/06_method.ipynb #1b6393d3
-import asyncio, dataclasses, inspect
+import asyncio, dataclasses, inspect, math
 from collections import defaultdict
 from collections.abc import Iterator
 from copy import copy
@@ -74,27 +74,22 @@ class Trace:
 
     def walk(self, top: Node | None = None) -> Iterator[Node]:
         "A node and its descendants, or the whole trace: depth first, each node before its children."
-        return (node for node, _ in self._traverse(top, post_order=False))
+        return self._traverse(top, reversed)
 
     def bottom_up(self, top: Node | None = None) -> Iterator[Node]:
         "The same nodes, each after its children."
-        return (node for node, _ in self._traverse(top, post_order=True))
+        return reversed(list(self._traverse(top, list)))
 
-    def _traverse(self, top, post_order):
-        "(node, its level below `top`), in pre-order or in post-order."
+    def _traverse(self, top, ordered):
+        "Nodes, each before its children; `ordered`: a stack of siblings, the first one to be visited at its end."
         below = defaultdict(list)
         for n in self.nodes:
             below[n.parent].append(n)
-        stack = [(n, 0, False) for n in reversed(below[None] if top is None else [top])]
+        stack = [*ordered(below[None] if top is None else [top])]
         while stack:
-            node, level, expanded = stack.pop()
-            if expanded or not post_order:
-                yield node, level
-            if expanded:
-                continue
-            if post_order:
-                stack.append((node, level, True))
-            stack += [(child, level + 1, False) for child in reversed(below[node.id])]
+            node = stack.pop()
+            yield node
+            stack += ordered(below[node.id])
 
     @property
     def answer(self) -> Node | None:
@@ -122,11 +117,10 @@ class Trace:
 
     def __str__(self):
         "Indented outline with one line for each node."
-
-        def line(node, level):
-            return "  " * level + f"{node.kind}: {node.text}" + (f"  ({'; '.join(node.notes)})" if node.notes else "")
-
-        return "\n".join(line(*visit) for visit in self._traverse(None, post_order=False))
+        return "\n".join(
+            f"{'  ' * self.level(n)}{n.kind}: {n.text}" + f"  ({'; '.join(n.notes)})" * bool(n.notes)
+            for n in self.walk()
+        )
 
 # %% ../../nbs/03_core/06_method.ipynb #33d19625
 @dataclass
@@ -185,10 +179,6 @@ def requirements_of(
     method: Any,
 ) -> tuple[str, ...]:  # keys of `REQUIREMENTS`; empty: a model and a retriever are enough
     "Resources that a method requires beyond a model and a retriever. `UsageError` for an unknown one."
-    if hasattr(method, "needs") and not hasattr(method, "requires"):
-        raise UsageError(
-            f"{type(method).__name__}: the class attribute `needs` of a method is called `requires` now: please rename it"
-        )
     return tuple(choose("requirement of a method", name, REQUIREMENTS) for name in getattr(method, "requires", ()))
 
 # %% ../../nbs/03_core/06_method.ipynb #649e9ca8
@@ -599,18 +589,11 @@ def check_fields(
     "Validate hyper-parameters. `UsageError` for an invalid `Literal`, and for numbers out of range. None is valid if the type allows it."
     kinds = setting_types(type(method))
     for name, value in settings(method).items():
-        kind, (low, high) = kinds[name], (ranges or {}).get(name, (None, None))
+        kind, limits = kinds[name], (ranges or {}).get(name)
         if get_origin(kind) is Literal:
             choose(f"value of {name}", value, get_args(kind))
-        elif low is None:
-            _check_least(name, value, kind, least.get(name, 1))
-        elif value is not None or type(None) not in get_args(kind):
-            _check_range(name, value, low, high)
-
-
-def _check_least(name, value, kind, least):
-    if kind is int and value < least:
-        raise UsageError(f"{name} should be at least {least}, not {value}")
+        elif (limits or kind is int) and (value is not None or type(None) not in get_args(kind)):
+            _check_range(name, value, *(limits or (least.get(name, 1), math.inf)))
 
 
 def _check_range(name, value, low, high):
@@ -618,4 +601,5 @@ def _check_range(name, value, low, high):
     number = not isinstance(value, bool) and isinstance(value, int if whole else (int, float))
     if number and low <= value <= high:
         return
-    raise UsageError(f"{name} should be a {'whole ' * whole}number from {low:g} to {high:g}, not {value!r}")
+    limits = f"at least {low}" if high == math.inf else f"a {'whole ' * whole}number from {low:g} to {high:g}"
+    raise UsageError(f"{name} should be {limits}, not {value!r}")

@@ -230,27 +230,18 @@ def load_prompts(
     known: dict[str, Prompt],  # prompts that may be replaced, by name: `treekit.experiments.prompts.known_prompts()`
 ) -> dict[str, Prompt]:  # by name, for `loaded.get(prompt.name, prompt)`
     "Load other templates of known prompts. Errors in the file are a `UsageError`."
-    path = Path(path)
+    path, loaded = Path(path), {}
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            original = known[choose("prompt", name, known)]
+            for key in table:
+                choose(f"setting of prompt {name!r}", key, ("template", "system"))
+            loaded[name] = replace(original, **table)
+            _check_slots(path, original, loaded[name].slots)
     except FileNotFoundError:
         raise UsageError(f"no prompts file at {str(path)!r}") from None
-    except (ValueError, RecursionError) as e:
+    except (ValueError, TypeError, RecursionError) as e:
         raise UsageError(f"{path.name}: {e}") from None
-    loaded = {}
-    for name, table in tables.items():
-        original = known[choose("prompt", name, known)]
-        if not isinstance(table, dict):
-            raise UsageError(f'{path.name}: write ["{name}"] as a table with a template')
-        for key, value in table.items():
-            choose(f"setting of prompt {name!r}", key, ("template", "system"))
-            if not isinstance(value, str):
-                raise UsageError(f"{path.name}: {name}: {key} should be text")
-        try:
-            loaded[name] = replace(original, **table)
-        except ValueError as e:
-            raise UsageError(f"{path.name}: {e}") from None
-        _check_slots(path, original, loaded[name].slots)
     return loaded
 
 # %% ../../nbs/03_core/04_prompts.ipynb #128e1c40
@@ -259,10 +250,6 @@ def canonical_endpoint(
     url: str,  # a base URL
 ) -> str:
     "Canonical spelling of a base URL: lower case, no default port, trailing slash, user or query. Anything else is unchanged."
-    if url.strip().startswith("http") and (len(url.split()) > 1 or ",http" in url):
-        raise UsageError(
-            "the endpoint names several servers: name one, for instance a router (LiteLLM's or vLLM's) in front of them"
-        )
     try:
         parts = urlsplit(url.strip())
         port = parts.port if parts.port != dict(http=80, https=443).get(parts.scheme) else None

@@ -122,7 +122,7 @@ def _unasked_client(profile: Profile) -> ReplayClient | None:
     "Client of a paid model that is never asked, and has no API key; None: the profile's own, which costs nothing."
     if not _is_replaced(profile.endpoint):
         return None
-    made = ReplayClient.without_store(profile)
+    made = ReplayClient.of(profile)
     made.instant, made.batched = True, profile.batch
     return made
 

@@ -68,17 +68,17 @@ def models_of(
     "LLM clients that answer, route, and decompose questions."
 
     def stored(chat):
-        return ReplayClient.in_place_of(chat, store) if chat and replaced else chat
+        return ReplayClient.of(chat, store) if chat and replaced else chat
 
     def named(role, given):
         if given or not getattr(profile, role):
             return stored(given)
         other = load_profile(getattr(profile, role))
         if store.replays:
-            return ReplayClient(store, other)
+            return ReplayClient.of(other, store)
         return stored(chat_for(other))
 
-    answers = stored(chat) or (ReplayClient(store, profile) if store.replays else None)
+    answers = stored(chat) or (ReplayClient.of(profile, store) if store.replays else None)
     who = answers or _expected(profile)
     others = named("router", router), named("navigator", navigator)
     return Models(answers, *others, who.model, who.endpoint, who.defaults)

@@ -251,7 +251,7 @@ def chat_for(
     if replay():  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
 
-        return ReplayClient.without_store(profile)
+        return ReplayClient.of(profile)
     if profile.endpoint == "local":
         from treekit.llm.local_client import LocalClient as Client
     elif profile.batch:
