@@ -124,7 +124,7 @@ def test_help_teaches_by_example(command):
         (["ask", "who?", "--passages", "nowhere.jsonl"], "no file of passages"),
         (["ask"], "QUESTION"),
         (["cassette", "replay", "none.cassette"], "no cassette"),
-        (["cassette", "pack", "x.cassette"], "no calls yet"),
+        (["cassette", "pack", "x.cassette", "treerare"], "no calls yet"),
         (["doctor", "--profile", "lokal"], "'local'"),
         (["reproduce", "--estimate", "treerare/tabel1"], "'treerare/table1'"),
     ],
@@ -279,13 +279,13 @@ def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
         words = ("--profile", "local", "--set", f"endpoint={server.url}")
         assert inside("reproduce", *words, cwd=clone)[0] == 0
     cassette = tmp_path / "run.cassette"
-    assert inside("cassette", "pack", cassette, "--profile", "local", cwd=clone)[0] == 0
+    assert inside("cassette", "pack", cassette, "treerare/table1", *words, cwd=clone)[0] == 0
     first = (clone / "figures/local/treerare/table1.csv").read_bytes()
     shutil.rmtree(clone / ".treekit"), shutil.rmtree(clone / "figures")
-    code, out, err = inside("cassette", "replay", cassette, "treerare/table1", *words, cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, cwd=clone)
     assert code == 0 and (clone / "figures/local/treerare/table1.csv").read_bytes() == first, out + err
     assert not (clone / ".treekit/store").exists()
-    code, out, err = inside("cassette", "replay", cassette, *words, "--set", "n=9", cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, "--set", "n=9", cwd=clone)
     assert code == 2 and "cassette has no reply" in out, out + err
 
 

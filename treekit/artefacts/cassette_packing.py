@@ -6,7 +6,7 @@
 __all__ = ['chosen_questions', 'pack_run']
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #a9683fcc
-import json
+import json, re
 from pathlib import Path
 
 from ..config import Replay, UsageError, load_profile, profile_section, use_command, work_dir
@@ -22,112 +22,67 @@ def chosen_questions(
     return None, list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #9c726143
-def _never_run(path, what, profile):
-    "Raise `UsageError` for a named artefact without a saved run, and if no artefact of a named paper has one."
-    from treekit.experiments.run_records import saved_runs
-    from treekit.store.run_store import Store
-
-    with Store(path) as store:
-        runs = saved_runs(store)
-    if not runs:
-        return  # a store of an older version
-    ran = {r["about"].get("artefact") for r in runs}
-    for name in (w.strip("/") for w in what):
-        if any(done and (done == name or done.startswith(f"{name}/")) for done in ran):
-            continue
-        raise UsageError(
-            f"{name} has no saved run under profile {profile!r}: run `treekit reproduce {name} --profile {profile}` first; "
-            "an artefact that asks no model has nothing to pack"
-        )
-
-
 def pack_run(
     file: Path,  # the cassette; an existing one is replaced
-    what: tuple = (),  # artefacts; none: the whole store
+    what: tuple,  # papers and artefacts
     profile: str = "offline",
     questions: str = "",  # as for `chosen_questions`
     given: dict = {},  # n, seed, data, as they were run
     sets: dict = {},  # further settings, as they were run
 ) -> dict:  # file, profile, megabytes, calls
-    "Pack the calls of a run into a cassette."
-    from treekit.utils.atomic_write import temp_dir
-    from treekit.store.run_store import Store
-    from treekit.experiments.planning import store_path
-
-    path = store_path(load_profile(profile))
-    if not path.exists():
-        raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")
-    if what:
-        _never_run(path, what, profile)
-    if what:
-        with temp_dir(work_dir("packing") / "run") as folder:
-            calls = _replayed(folder, file, path, what, profile, questions, given, sets)
-    else:
-        with Store(path) as store:
-            store.pack(file)
-            calls = store.query("SELECT COUNT(*) FROM calls")[0][0]
-    return dict(file=str(file), profile=profile, megabytes=round(file.stat().st_size / 1e6, 2), calls=calls)
-
-# %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #41e8c7d0
-def _replayed(folder, file, path, what, profile, questions, given, sets):
-    "Replay artefacts from the store, and pack the data that they read; returns the number of calls."
-    from treekit.store.run_store import Store
-    from treekit.experiments.cassettes import calls_in, choose_questions, what_was_read
+    "Pack the calls of a run into a cassette: its artefacts are replayed from the store, and the data that they read is packed."
     from treekit.artefacts.catalog import Failed
     from treekit.artefacts.reproduce import reproduce_all
+    from treekit.experiments.cassettes import choose_questions, what_was_read
+    from treekit.experiments.planning import store_path
+    from treekit.store.cassette_archive import open_cassette
+    from treekit.store.run_store import Store
+    from treekit.utils.atomic_write import temp_dir
 
-    many, ids = chosen_questions(questions)
+    path, (many, ids) = store_path(load_profile(profile)), chosen_questions(questions)
+    if not path.exists():
+        raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")
     given = given | (dict(n=many) if many else {})
-    with Store(path) as store:
-        whole = store.pack(folder / "whole.cassette")
-    read = folder / "read"
-    read.mkdir()
-    choose_questions(read, ids)
-    with use_command(replay=Replay(str(whole), str(read), packs=True)):
-        tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, **given)
-    if bad := next((t for t in tasks if t.code and not t.failed), None):  # failed questions are packed as failures
-        raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
-    keys, *seen = what_was_read(read)
-    if not keys:
-        raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
-    about = dict(
-        what=list(what), profile=profile, section=profile_section(profile), given=given, sets=sets, questions=ids
-    )
-    _write_cassette(file, whole, keys, seen, read, about)
-    return calls_in(file)
+    with temp_dir(work_dir("packing") / "run") as folder:
+        with Store(path) as store:
+            whole = store.pack(folder / "whole.cassette")
+        read = folder / "read"
+        read.mkdir()
+        choose_questions(read, ids)
+        with use_command(replay=Replay(str(whole), str(read), packs=True)):
+            tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, **given)
+        if bad := next((t for t in tasks if t.code and not t.failed), None):  # failed questions are packed as failures
+            raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
+        keys, *seen = what_was_read(read)
+        if not keys:
+            raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
+        about = dict(
+            what=list(what), profile=profile, section=profile_section(profile), given=given, sets=sets, questions=ids
+        )
+        _write_cassette(file, whole, keys, seen, read, about)
+    with open_cassette(file) as db:
+        [(calls,)] = db.execute("SELECT COUNT(*) FROM calls")
+    return dict(file=str(file), profile=profile, megabytes=round(file.stat().st_size / 1e6, 2), calls=calls)
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #e5a30d7c
 def _write_cassette(file, whole, keys, seen, read, about):
     "Write the archive of a cassette."
     from treekit.store.cassette_archive import STORE_FILE, write_archive
-    from treekit.utils.atomic_write import write_whole
     from treekit.experiments.cassette_settings import packable_about
-    from treekit.experiments.cassettes import about_cassette, check_amount, cut_store, data_of, noted_parses
+    from treekit.experiments.cassettes import cut_store, data_of, noted_parses
     from treekit.artefacts.catalog import FIELDS
     from treekit.retrieval.vector_cache import pack_vectors
 
     P = load_profile(about["profile"], **about["given"], **{k: v for k, v in about["sets"].items() if k in FIELDS})
     if brought := data_of(*seen, P.seed):
-        about["data"], about["given"] = (
-            Path(P.data).resolve().name,
-            {k: v for k, v in about["given"].items() if k != "data"},
-        )
+        about["data"] = re.sub(r"[^\w.-]|^\.", "-", Path(P.data).resolve().name, flags=re.A)
+        about["given"] = {k: v for k, v in about["given"].items() if k != "data"}
     if P.part("parser") != "bundled":
         from treekit.syntax.parser import parser_for
 
         about["parser"] = parser_for(P).fingerprint
-    files = {
-        "about.json": json.dumps(packable_about(about)).encode(),
-        STORE_FILE: cut_store(whole, keys),
-    } | noted_parses(read / "parses.sqlite")
-    files |= pack_vectors(read / "vectors.sqlite")
+    files = {"about.json": json.dumps(packable_about(about)).encode(), STORE_FILE: cut_store(whole, keys)}
+    files |= noted_parses(read / "parses.sqlite") | pack_vectors(read / "vectors.sqlite")
     if (noted := read / "noted.txt").exists():
         files["noted.txt"] = noted.read_bytes()
-    new = write_archive(
-        whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()}
-    )
-    check_amount(new, about_cassette(new))  # a cassette that a replay would refuse isn't written
-    try:
-        write_whole(file, new.read_bytes())
-    except OSError as e:
-        raise UsageError(f"can't write the cassette {file.name!r} ({e.strerror}): choose another place") from None
+    write_archive(file, files | {f"data/{name}": content for name, content in brought.items()})

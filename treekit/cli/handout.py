@@ -77,7 +77,7 @@ def _new_course(folder, kit):
 # %% ../../nbs/25_cli/04_handout.ipynb #d91c36a7
 @click.command("pack")
 @click.argument("file")
-@click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
+@click.argument("what", nargs=-1, required=True, metavar="PAPER[/ARTEFACT]...")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose calls.")
 @click.option(
     "--only",
@@ -93,13 +93,10 @@ def pack_command(file, what, profile, questions, sets, as_json):
     \b
       treekit cassette pack table1.cassette treerare/table1 --profile openai --only 20
       treekit cassette replay table1.cassette
-      treekit cassette pack all.cassette --profile openai              everything in the profile's store
 
-    With artefacts FILE holds only what their replay reads, compressed: calls, parses, and questions and passages that don't come with the
+    FILE holds what a replay of the artefacts reads, compressed: calls, parses, and questions and passages that don't come with the
     kit. They are replayed once for that, from the run store: no model is called.
     """
-    if questions and not what:
-        raise UsageError("--only goes with artefacts: treekit cassette pack FILE PAPER/ARTEFACT --only …")
     from treekit.artefacts.cassette_packing import pack_run
     from treekit.artefacts.catalog import assigned, settled
 
@@ -107,5 +104,5 @@ def pack_command(file, what, profile, questions, sets, as_json):
     given = {k: v for k, v in given.items() if v is not None}
     facts = pack_run(Path(file), what, profile, questions or "", given, others)
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")
-    if what and facts["megabytes"] > 5:
+    if facts["megabytes"] > 5:
         click.echo("more than 5 MB: --only N takes fewer questions", err=True)

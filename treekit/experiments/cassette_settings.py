@@ -25,7 +25,7 @@ def is_plain(
     "Whether a cassette may hold a setting."
     text = str(value)
     if name in ("n", "seed"):
-        return not isinstance(value, bool) and re.fullmatch(r"[0-9]{1,15}", text) is not None
+        return not isinstance(value, bool) and re.fullmatch(r"[0-9]{1,5}", text) is not None
     if name == "data":
         return re.fullmatch(r"synthetic(:[1-9]\d{0,5})?|real", text) is not None
     known = value is None or isinstance(value, (str, int, float))
@@ -52,7 +52,7 @@ ABOUT_FIELDS = dict(  # field of about.json -> whether its value is one
     section=_is_settings,
     sets=_is_settings,
     questions=_is_list,
-    data=_is_name,
+    data=lambda said: isinstance(said, str) and re.fullmatch(r"[\w-][\w.-]*", said, re.A) is not None,
     parser=lambda said: isinstance(said, str) and len(said) <= 200,
     left_out=_is_list,
 )

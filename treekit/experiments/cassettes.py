@@ -4,18 +4,17 @@
 
 # %% auto #0
 __all__ = ['SOLVED_KEPT', 'only_these', 'note_read', 'what_was_read', 'cut_store', 'as_record', 'data_of', 'about_cassette',
-           'calls_in', 'unpack_cassette', 'choose_questions', 'packed_section', 'noted_parses', 'check_amount',
-           'replay_settings']
+           'unpack_cassette', 'choose_questions', 'packed_section', 'noted_parses', 'replay_settings']
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #8f2d60b5
-import json, re, sqlite3, uuid, zlib
+import json, sqlite3, uuid, zlib
 from contextlib import closing
 from pathlib import Path
 
 from ..config import Replay, UsageError, work_dir
 from ..core.fingerprints import fingerprint
 from ..store.schema import cassette_tables, create_tables
-from ..store.cassette_archive import is_archive, open_archive, open_cassette
+from ..store.cassette_archive import open_archive, open_cassette
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
 from ..corpora.load import sample_rows, corpus_files
@@ -153,49 +152,30 @@ def data_of(
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #f20c95e7
 def about_cassette(
     path: Path | str,
-) -> dict:  # what, profile, given, sets, questions, data, parser, left_out; empty for a plain store
+) -> dict:  # what, profile, given, sets, questions, data, parser, left_out; empty: it holds calls alone
     "Metadata of a cassette, validated by `treekit.experiments.cassette_settings`."
-    if not is_archive(path):
-        return {}
     with open_archive(path) as inside:
         return read_about(inside["about.json"](), Path(path).name) if "about.json" in inside else {}
 
-# %% ../../nbs/14_experiments/08_cassettes.ipynb #39833baf
-def calls_in(
-    path: Path | str,
-) -> int:
-    "Number of calls in a cassette. `UsageError` for any other file."
-    with open_cassette(path) as db:
-        cassette_tables(db, Path(path).name)
-        return db.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #743f0631
-def _unpacked_name(name):
-    "Name of an unpacked file of `data/`; older cassettes named every corpus after its data set, which two readers don't accept."
-    return {f"{d}_corpus.jsonl": f"{corpus_files(d)[0]}.jsonl" for d in ("2wiki", "asqa")}.get(name, name)
-
-
 def unpack_cassette(
     path: Path | str,  # a cassette
 ) -> tuple[str | None, Replay]:  # the folder of questions, if it has one
     "Unpack a cassette's questions, passages, parses and vectors for a replay."
     path, data = Path(path), None
-    if not is_archive(path):
-        return data, Replay(str(path.resolve()))
     said = about_cassette(path)
     with open(path, "rb") as f:
         folder = work_dir("cassettes", fingerprint(str(f.read(1 << 20)))[:16])
     with open_archive(path) as inside:
         for name, read in inside.items():
             kind, _, plain = name.partition("/")
-            if kind != "data":
-                continue  # `open_archive` refuses names with path traversal
-            data = folder / _folder_name(said)
-            write_whole(data / _unpacked_name(plain), read())
+            if kind == "data":  # `open_archive` refuses names with path traversal
+                data = folder / said.get("data", "data")  # its name is part of the figures' path
+                write_whole(data / plain, read())
         if "parses.jsonl" in inside:
             _parses(folder, inside["parses.jsonl"]())
         if "noted.txt" in inside:
-            write_whole(folder / "noted.txt", _sound_notes(inside["noted.txt"]()))
+            write_whole(folder / "noted.txt", inside["noted.txt"]())
         if PACKED_FILE in inside:
             unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
     choose_questions(folder, said.get("questions", []))
@@ -214,33 +194,14 @@ def choose_questions(
 
 def packed_section(
     said: dict,  # from `about_cassette`
-) -> dict:  # `Replay.section`; empty for an older cassette, and for the profile without a server
+) -> dict:  # `Replay.section`; empty for the profile without a server
     "The profile that a cassette was packed under, with a server that doesn't exist."
-    if "section" not in said or said.get("profile", "offline") == "offline":
+    if said.get("profile", "offline") == "offline":
         return {}
-    own = {name: value for name, value in said["section"].items() if value is not None}
+    own = {name: value for name, value in said.get("section", {}).items() if value is not None}
     return {said["profile"]: dict(endpoint="https://cassette.invalid/v1") | own}
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #6e91c3b8
-def _folder_name(said):
-    "Name of the questions' folder, which is part of the figures' path."
-    name = said.get("data", "data")
-    return name if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name) else "data"
-
-
-def _sound_notes(text):
-    "Notes of `Replay.noted`: pairs of a text and a flag."
-    try:
-        if all(
-            re.fullmatch(r"[\w ,.'’-]{0,200}", said) and known in (True, False)
-            for said, known in json.loads(text).values()
-        ):
-            return text
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        pass
-    raise UsageError("the cassette's notes about its questions can't be read: pack it again")
-
-
 def _parses(folder, lines):
     "Write a file of parses."
     from treekit.syntax.parser import ParseCache, from_json, to_json
@@ -268,20 +229,6 @@ def noted_parses(
         {"parses.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()} if rows else {}
     )
 
-# %% ../../nbs/14_experiments/08_cassettes.ipynb #a913d5f0
-def check_amount(
-    path: Path | str,  # a cassette
-    said: dict,  # from `about_cassette`
-):
-    """Refuse a file that is no cassette, and a cassette with many more questions than calls. Questions with the same text share a call,
-    hence the factor."""
-    calls = calls_in(path)
-    for n in (part.get("n") for part in (said.get("given", {}), said.get("sets", {}))):
-        if n is not None and int(n) > 2 * calls:
-            raise UsageError(
-                f"the cassette {Path(path).name!r} says n={n}, and holds {calls:,} calls: pack it with the n that was asked"
-            )
-
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #0ac9f52c
 def replay_settings(
     path: Path | str,  # a cassette
@@ -292,14 +239,15 @@ def replay_settings(
 ) -> tuple[tuple, str, dict, dict, Replay]:  # the same, completed; and the replay
     "Arguments for the replay of a cassette."
     said, (laid, replay) = about_cassette(path), unpack_cassette(path)
-    if not (what := what or tuple(said.get("what", ()))) and is_archive(path):
+    with open_cassette(path) as db:
+        cassette_tables(db, Path(path).name)  # refused before anything runs
+    if not (what := what or tuple(said.get("what", ()))):
         raise UsageError(f"{Path(path).name!r} doesn't say what it was packed for: name it, PAPER/ARTEFACT")
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
         raise UsageError(
             f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "
             + (f"--{missing[0]} …" if missing[0] in given else f"--set {missing[0]}=…")
         )
-    check_amount(path, said)
     packed = said.get("given", {}) | (dict(data=laid) if laid else {})
     settled = {k: packed.get(k) if v is None else v for k, v in given.items()}
     return what, profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, replay
