@@ -68,7 +68,7 @@ def test_kappa_is_statsmodels(seed, n, k):
     ) and kappa == pytest.approx(kappa_of(pa, pe))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 100), *[st.booleans()] * 5), min_size=2, max_size=40))
 def test_correlations_are_scipys(items):
     import scipy.stats
@@ -102,11 +102,10 @@ def test_nothing_to_tell_apart_is_not_applicable():
         r["value"] is None and "two annotators" in r["reason"] for r in agreement_rows(people([(True,), (False,)]))
     )
     one = correlation_rows(people([(True,) * 5] * 4), lambda r: {"Ans": float(r.question.id[1:])})
-    assert {r["reason"] for r in one} == {"not applicable: the majority says true of all 4 responses"}
+    assert {r["reason"] for r in one} == {"not applicable: the scores or the majority are the same for all responses"}
     df = compare(published("toq", "figure2"), one, model="simulated", obstacle="other questions")
-    assert "not applicable: the majority" in set(
-        df.reason.str[:28]
-    ) and "Not applicable: the majority says true" in to_markdown(df, "x")
+    assert "not applicable: the scores" in set(df.reason.str[:26])
+    assert "Not applicable: the scores or the majority" in to_markdown(df, "x")
 
 
 # --- files
@@ -134,11 +133,10 @@ GOOD = ("ada", "Tree-of-Question", "komultihop", "q1", "true", "부산입니다.
         ([GOOD, ("ada", "ToQ", *GOOD[2:])], "line 3: q1 (ToQ, komultihop) is not in the sample"),
         (
             [(*GOOD[:5], "대구입니다.", "")],
-            "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it "
-            "(then: '대구입니다.'; now: '부산입니다.'): vote again",
+            "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it: vote again",
         ),
-        ([GOOD, ("bo", "Tree-of-Question")], "line 3: only 2 fields of 7"),
-        ([(*GOOD, "more", "and more")], "line 2: more fields than the header has"),
+        ([GOOD, ("bo", "Tree-of-Question")], "line 3: the number of fields isn't the header's"),
+        ([(*GOOD, "more", "and more")], "line 2: the number of fields isn't the header's"),
         ([GOOD], "ada has not judged 1 of 2: q2 (Tree-of-Question, komultihop)"),
         ([], "none of the 2 answers is judged in votes.csv"),
     ],
@@ -174,9 +172,3 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
     (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbf" + f"{','.join(VOTE_FIELDS[:-1])}\r\n{line}\r\n\r\n".encode())
     [vote] = read_votes(tmp_path / "v.csv", [row("q1")])
     assert vote["vote"] is True and vote["note"] == ""
-
-
-# --- the page
-
-
-# --- from raters' files to the table

@@ -7,6 +7,7 @@ __all__ = ['VOTES', 'JudgingPage', 'facts_html', 'AnnotationPage', 'VotingPage']
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #14acd337
 import random
+from collections import Counter
 from pathlib import Path
 
 from ..config import UsageError
@@ -15,103 +16,52 @@ from ..core.trace_render import tree_html
 from ..core.types import Passage
 from ..experiments.results import Row
 from ..scoring.outcome_prompt import OUTCOMES
-from .outcomes import agreement, item, raters, read_annotations, write_annotation
-from .human_eval import agreement_rows, panel, read_votes, stale, votable, write_vote
+from .outcomes import agreement, item, raters, read_annotations, read_lines, write_annotation
+from .human_eval import VOTE_FIELDS, agreement_rows, panel, read_votes, stale, votable, write_vote
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #525b5d9c
 class JudgingPage:
-    "Widget that shows one answer after another and records judgements. Its buttons and keys call `pick` and `move`."
-
-    def make_controls(self, annotator):
-        import ipywidgets as w
-
-        def wide(width):
-            return w.Layout(width=width)
-
-        self.name = w.Text(annotator, description="annotator", continuous_update=False)
-        self.note = w.Text("", placeholder="note (optional)", layout=wide("98%"))
-        self.bar = w.IntProgress(0, 0, len(self.rows), layout=wide("12em"))
-        self.said, self.page = w.HTML(), w.HTML()
-        self.buttons = {
-            c: w.Button(description=c, tooltip=meaning, layout=wide("auto")) for c, meaning in self.choices.items()
-        }
-        self.back, self.forth = (w.Button(description=d, layout=wide("6em")) for d in ("← back", "skip →"))
-        self.keys = w.Text("", placeholder=f"keys: 1–{len(self.choices)}  ,  .", layout=wide("9em"))
-        self._listen()
-        above = w.HBox([self.name, self.bar, self.back, self.forth])
-        choose = w.HBox([*self.buttons.values(), self.keys], layout=w.Layout(flex_flow="row wrap"))
-        self.widget = w.VBox([above, choose, self.note, self.said, self.page, w.HTML(self._help())])
-
-    def _listen(self):
-        for c, b in self.buttons.items():
-            b.on_click(lambda _, c=c: self.pick(c))
-        self.back.on_click(lambda _: self.move(-1))
-        self.forth.on_click(lambda _: self.move(1))
-        self.keys.observe(lambda change: self.press(change.new), "value")
-        self.name.observe(lambda _: self.resume(), "value")
-
-    def _help(self):
-        choices = "".join(f"<li>{i}: <b>{ht(c)}</b>: {ht(m)}</li>" for i, (c, m) in enumerate(self.choices.items(), 1))
-        keys = "<li>keys (type them into the field): the numbers; , is back, . is forward</li>"
-        return f"<ul style='margin:.2em'>{choices}{keys}</ul>"
-
-    def press(self, typed: str):
-        "Process the last typed key and clear the field."
-        if not typed:
-            return
-        key, self.keys.value = typed[-1], ""
-        if key in ",.":
-            self.move(1 if key == "." else -1)
-        elif key in map(str, range(1, len(self.choices) + 1)):
-            self.pick([*self.choices][int(key) - 1])
-        else:
-            self.said.value = f"<b style='color:#b00'>unknown key: {ht(key)}</b>"
-
-    def report(self, where, chosen, done):
-        "Update the progress display and highlight an earlier choice."
-        self.bar.value, self.note.value = done, ""
-        before = f"; this one: <b>{ht(chosen)}</b>" if chosen else ""
-        end = "; <b>all done, thank you</b>" if done == len(self.rows) else ""
-        self.said.value = where + before + end
-        for c, b in self.buttons.items():
-            b.button_style = "primary" if c == chosen else ""
+    "Widget that shows one answer after another and records judgements."
 
     choices = {}  # choice -> definition
-
-    def lines(self) -> list[dict]:
-        raise NotImplementedError  # judgements in the file, of all annotators
-
-    def choice(self, line: dict) -> str:
-        raise NotImplementedError  # choice of a line
-
-    def write(self, row: Row, choice: str):
-        raise NotImplementedError  # append to the file
-
-    def shown(self, row: Row) -> str:
-        raise NotImplementedError  # HTML of an answer; text of models and data sets must be escaped
 
     def __init__(
         self,
         rows: list[Row],  # the sample, of all methods
         path: Path | str,  # annotation file; created with the first judgement
         annotator: str = "",  # name; can be entered on the page
-        seed: int = 0,  # of the order
     ):
+        import ipywidgets as w
+
         if not rows:
             raise UsageError("there is nothing to annotate: run the methods first")
 
         def place(row):
-            return random.Random(f"{seed} {item(row)}").random()  # same order for all annotators
+            return random.Random(f"0 {item(row)}").random()  # same order for all annotators
 
         self.path, self.rows, self.at = Path(path), sorted(rows, key=place), 0
-        self.lines()  # raises now if the file belongs to another sample
-        self.make_controls(annotator)
+        self.name = w.Text(annotator, description="annotator", continuous_update=False)
+        self.keys = w.Text("", placeholder=f"keys: 1–{len(self.choices)}", layout=w.Layout(width="9em"))
+        self.note = w.Text("", placeholder="note (optional)", layout=w.Layout(width="98%"))
+        self.said, self.page = w.HTML(), w.HTML()
+        self.buttons = {c: w.Button(description=c, layout=w.Layout(width="auto")) for c in self.choices}
+        self.back, self.forth = w.Button(description="← back"), w.Button(description="skip →")
+        for choice, button in self.buttons.items():
+            button.on_click(lambda _, choice=choice: self.pick(choice))
+        self.back.on_click(lambda _: self.move(-1))
+        self.forth.on_click(lambda _: self.move(1))
+        self.keys.observe(lambda change: self.press(change.new), "value")
+        self.name.observe(lambda _: self.resume(), "value")
+        meanings = "".join(f"<li>{i}: <b>{ht(c)}</b>: {ht(m)}</li>" for i, (c, m) in enumerate(self.choices.items(), 1))
+        above = w.HBox([self.name, self.back, self.forth])
+        choose = w.HBox([*self.buttons.values(), self.keys], layout=w.Layout(flex_flow="row wrap"))
+        self.widget = w.VBox([above, choose, self.note, self.said, self.page, w.HTML(f"<ul>{meanings}</ul>")])
         self.resume()
 
     def judged(self) -> dict:  # key of an answer -> choice
         "Judgements of this annotator."
-        here, name = {item(r) for r in self.rows}, self.name.value.strip()
-        return {i: self.choice(l) for l in self.lines() if l["annotator"] == name and (i := item(l)) in here}
+        name = self.name.value.strip()
+        return {item(line): self.choice(line) for line in self.lines() if line["annotator"] == name}
 
     def resume(self):
         "Go to the first answer that this annotator hasn't judged."
@@ -124,6 +74,12 @@ class JudgingPage:
         self.at = min(max(self.at + by, 0), len(self.rows) - 1)
         self.show()
 
+    def press(self, typed: str):
+        "Pick the choice whose number was typed, and clear the field."
+        self.keys.value = ""
+        if typed in map(str, range(1, len(self.choices) + 1)):
+            self.pick([*self.choices][int(typed) - 1])
+
     def pick(self, choice: str):
         "Write the judgement and go to the next answer. Errors, such as a missing name, are shown on the page."
         try:
@@ -131,36 +87,30 @@ class JudgingPage:
         except UsageError as e:
             self.said.value = f"<b style='color:#b00'>{ht(e)}</b>"
             return
-        if self.at < len(self.rows) - 1:
-            self.at += 1
-        self.show()
+        self.move(1)
 
     def show(self):
         "Update the page."
         row, done = self.rows[self.at], self.judged()
-        before = done.get(item(row))
-        self.report(f"answer {self.at + 1} of {len(self.rows)}, {len(done)} judged", before, len(done))
-        self.page.value = self.shown(row)
+        here = f"; this one: <b>{ht(done[item(row)])}</b>" if item(row) in done else ""
+        end = "; <b>all done, thank you</b>" if len(done) == len(self.rows) else ""
+        self.said.value = f"answer {self.at + 1} of {len(self.rows)}, {len(done)} judged{here}{end}"
+        self.note.value, self.page.value = "", self.shown(row)
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #934acb4b
 def facts_html(
-    facts: list[tuple[str, str]],  # pairs (label, text)
+    facts: dict[str, str],  # label -> text
 ) -> str:
     "HTML table of labelled texts, escaped."
     head, cell = "<th style='text-align:left;vertical-align:top;padding-right:1em'>", "<td style='text-align:left'>"
-    return (
-        "<table>" + "".join(f"<tr>{head}{ht(k)}</th>{cell}{ht(printable(v))}</td></tr>" for k, v in facts) + "</table>"
-    )
+    rows = "".join(f"<tr>{head}{ht(k)}</th>{cell}{ht(printable(v))}</td></tr>" for k, v in facts.items())
+    return f"<table>{rows}</table>"
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #10b85a83
 class AnnotationPage(JudgingPage):
     "Annotation widget for the five outcomes (TreeRare, App. F)."
 
     choices = OUTCOMES
-
-    def __init__(self, rows: list[Row], path: Path | str, annotator: str = "", blind: bool = True, seed: int = 0):
-        self.blind = blind  # whether to hide the method's name
-        super().__init__(rows, path, annotator, seed)
 
     def lines(self):
         return read_annotations([self.path], self.rows, complete=False) if self.path.exists() else []
@@ -172,16 +122,13 @@ class AnnotationPage(JudgingPage):
         write_annotation(self.path, self.name.value, row, choice, self.note.value)
 
     def shown(self, row):
-        facts = [
-            ("Question", row.question.question),
-            ("Reference", " | ".join(row.golds)),
-            ("Answer", row.answer or f"(none: {row.error})"),
-        ] + ([] if self.blind else [("Method", row.method)])
+        answer = row.answer or f"(none: {row.error})"
+        facts = dict(Question=row.question.question, Reference=" | ".join(row.golds), Answer=answer)
         return f"{facts_html(facts)}<hr>{tree_html(row.trace)}"
 
     def agreement(self):
         "Fleiss' kappa of the annotators in the file, over the answers that all judged; None for one annotator."
-        return agreement(raters(self.lines(), self.rows))[0] if self.path.exists() else None
+        return agreement(raters(self.lines(), self.rows))[0]
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #45afdfe5
 VOTES = {
@@ -200,56 +147,36 @@ class VotingPage(JudgingPage):
         rows: list[Row],  # the sample, of all methods
         path: Path | str,  # file of votes; created with the first vote
         annotator: str = "",  # name; can be entered on the page
-        passages: dict[
-            str, Passage
-        ] = {},  # by id, to show the texts of retrieved passages; otherwise only titles are shown
-        reference: bool = False,  # whether to show the gold answer; the paper's annotators didn't see it
-        seed: int = 0,  # of the order
+        passages: dict[str, Passage] = {},  # by id, to show the texts of retrieved passages; otherwise only titles
     ):
-        self.passages, self.reference = passages, reference
-        super().__init__(votable(rows), path, annotator, seed)
+        self.passages = passages
+        super().__init__(votable(rows), path, annotator)
 
     def lines(self):
-        "Votes in the file on the current responses, without votes on changed ones. Raises `UsageError` for another sample."
+        "Votes in the file on the current responses, without votes on changed ones."
         if not self.path.exists():
             return []
-        found, sample = read_votes([self.path]), {item(r): r for r in self.rows}
-        if strange := [l for l in found if item(l) not in sample]:
-            raise UsageError(
-                f"{self.path.name} has {len(strange)} votes on responses that aren't in this sample, the "
-                f"first on {strange[0]['question_id']} ({strange[0]['method']}): use the same profile, "
-                "n and seed, or another file"
-            )
-        return [l for l in found if not stale(l, sample[item(l)])]
+        sample = {item(r): r for r in self.rows}
+        found = read_lines(self.path, VOTE_FIELDS, self.rows, complete=False)
+        return [line for line in found if not stale(line, sample[item(line)])]
 
     def choice(self, line):
-        return "valid" if line["vote"] else "not valid"
+        return "valid" if line["vote"].lower() == "true" else "not valid"
 
     def write(self, row, choice):
         write_vote(self.path, self.name.value, row, choice == "valid", self.note.value)
 
     def shown(self, row):
-        facts = [("Question", row.question.question), ("Response", row.answer or "(empty)")] + (
-            [("Reference", " | ".join(row.golds))] if self.reference else []
-        )
-        hits = {h["id"]: h.get("title") or h["id"] for n in row.trace.nodes for h in n.data.get("hits", [])}
-        texts = [
-            f"<li><b>{ht(printable(title))}</b>"
-            + (f": {ht(printable(self.passages[i].text))}" if i in self.passages else "")
-            + "</li>"
-            for i, title in hits.items()
-        ]
-        return (
-            facts_html(facts) + f"<details open><summary>{len(texts)} passages</summary><ul "
-            f"style='margin:.2em'>{''.join(texts)}</ul></details>"
-        )
+        hits, texts = {h["id"]: h.get("title") or h["id"] for n in row.trace.nodes for h in n.data.get("hits", [])}, []
+        for id, title in hits.items():
+            text = f": {ht(printable(self.passages[id].text))}" if id in self.passages else ""
+            texts.append(f"<li><b>{ht(printable(title))}</b>{text}</li>")
+        facts = facts_html(dict(Question=row.question.question, Response=row.answer or "(empty)"))
+        return f"{facts}<details open><summary>{len(texts)} passages</summary><ul>{''.join(texts)}</ul></details>"
 
     def agreement(self) -> list[dict]:  # as `human_eval.agreement_rows`; empty for fewer than two complete annotators
         "PA, PE and Fleiss' kappa per method, of the annotators who voted on all responses."
-        lines = self.lines()
-        whole = [
-            a
-            for a in dict.fromkeys(l["annotator"] for l in lines)
-            if sum(l["annotator"] == a for l in lines) == len(self.rows)
-        ]
-        return agreement_rows(panel([l for l in lines if l["annotator"] in whole], self.rows)) if len(whole) > 1 else []
+        counts = Counter(line["annotator"] for line in self.lines())
+        whole = [name for name, n in counts.items() if n == len(self.rows)]
+        votes = [line for line in read_votes(self.path, complete=False) if line["annotator"] in whole]
+        return agreement_rows(panel(votes, self.rows)) if len(whole) > 1 else []

@@ -25,11 +25,6 @@ class ClassifiedAnswers:
     findings: list[Finding]  # by attribution
 
     @property
-    def outcomes(self) -> list[str]:
-        "Outcomes in the order of Figure 3."
-        return list(OUTCOMES)
-
-    @property
     def leading(self) -> str:
         "Primary classifier: the annotators if there are annotations, else the judge."
         return next(iter(self.views))

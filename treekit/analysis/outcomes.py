@@ -9,12 +9,13 @@ __all__ = ['NO_ANSWER', 'ANNOTATION_FIELDS', 'by_rule', 'evidence_of', 'Judge', 
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #669266f5
 import csv, io
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from ..config import Profile, UsageError, nearest
-from ..utils.sanitize import cell_text, cell_value
+from ..utils.sanitize import cell_value, csv_text
 from ..core.types import Question
 from ..scoring.outcome_prompt import OUTCOMES, JUDGE
 from ..language.answer_wording import outcome_by_wording
@@ -142,8 +143,8 @@ def read_lines(
     for path in paths:
         for number, line in _csv_lines(path, fields):
             at = f"{path.name}, line {number}"
-            if problem := _field_error(line, fields):
-                wrong.append(f"{at}: {problem}")
+            if None in line or None in [line[f] for f in fields[:-1]]:
+                wrong.append(f"{at}: the number of fields isn't the header's")
                 continue
             line = {f: (line.get(f) or "").strip() for f in fields}
             wrong += [f"{at}: {what}" for what in check(line, sample.get(item(line)))]
@@ -157,13 +158,6 @@ def read_lines(
     return found
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #eea3afe7
-def _field_error(line, fields):
-    if None in line:
-        return "more fields than the header has"
-    there = sum(v is not None for v in line.values())
-    return f"only {there} fields of {len(line)}" if None in [line[f] for f in fields[:-1]] else ""
-
-
 def _line_errors(line, first, sample):
     "Problems of a line: no annotator, a duplicate, an answer outside the sample."
     who, about = (line["annotator"], *item(line)), _about(item(line))
@@ -210,18 +204,16 @@ def _csv_lines(path, fields):
 def write_line(
     path: Path,  # created with a header if it doesn't exist
     fields: tuple,  # columns
-    new: dict,  # one judgement
-    old: list[dict],  # lines of the file
+    judgement: tuple,  # its values
 ):
     "Write a judgement into the file atomically. It replaces an earlier judgement of the same answer by the same annotator."
+    new = dict(zip(fields, judgement))
     if not new["annotator"]:
         raise UsageError("enter the annotator's name first: it identifies the judgements in the file")
-    kept = {(l["annotator"], *item(l)): l for l in old} | {(new["annotator"], *item(new)): new}
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({k: cell_text(v) for k, v in line.items()} for line in kept.values())
-    write_whole(path, text.getvalue())
+    with file_lock(path):  # other processes may write into it
+        lines = [*(read_lines(path, fields, complete=False) if path.exists() else ()), new]
+        kept = {(line["annotator"], *item(line)): line for line in lines}
+        write_whole(path, csv_text([fields, *(line.values() for line in kept.values())]))
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #f1bded8c
 def read_annotations(
@@ -252,12 +244,7 @@ def write_annotation(
     "Write an outcome into the file. It replaces an earlier one of the same answer by the same annotator."
     if outcome not in OUTCOMES:
         raise UsageError(f"{outcome!r} is no outcome; they are {', '.join(OUTCOMES)}")
-    path, new = (
-        Path(path),
-        dict(zip(ANNOTATION_FIELDS, (annotator.strip(), *item(row), outcome, " ".join(note.split())))),
-    )
-    with file_lock(path):
-        write_line(path, ANNOTATION_FIELDS, new, read_annotations([path], complete=False) if path.exists() else [])
+    write_line(Path(path), ANNOTATION_FIELDS, (annotator.strip(), *item(row), outcome, " ".join(note.split())))
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #a7109c33
 def by_annotators(
@@ -266,12 +253,15 @@ def by_annotators(
 ) -> list[str]:  # "" for answers without a judgement and for ties
     "Most frequent outcome among the annotators, for each answer."
 
-    def chosen(i):
-        votes = {o: n for o in OUTCOMES if (n := sum(item(l) == i and l["outcome"] == o for l in annotations))}
-        best = [o for o in votes if votes[o] == max(votes.values())]
+    votes = {item(r): Counter() for r in rows}
+    for line in annotations:
+        votes.setdefault(item(line), Counter())[line["outcome"]] += 1
+
+    def chosen(counts):
+        best = [o for o, n in counts.items() if n == max(counts.values())]
         return best[0] if len(best) == 1 else ""
 
-    return [chosen(item(r)) for r in rows]
+    return [chosen(votes[item(r)]) for r in rows]
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #811ead0b
 def raters(

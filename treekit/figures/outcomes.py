@@ -8,6 +8,7 @@ __all__ = ['draw_rates']
 # %% ../../nbs/16_figures/15_outcomes.ipynb #7624fa29
 from .plots import PAGE, describe, house_style, legend_below
 from .style import INTERVALS, method_styles
+from ..scoring.outcome_prompt import OUTCOMES
 from ..scoring.statistics import wilson
 
 # %% ../../nbs/16_figures/15_outcomes.ipynb #81b7198e
@@ -19,7 +20,7 @@ def draw_rates(
     import matplotlib.pyplot as plt
 
     house_style()
-    methods, names = list(dict.fromkeys(r.method for r in s.rows)), s.outcomes
+    methods, names = list(dict.fromkeys(r.method for r in s.rows)), list(OUTCOMES)
     style, across, high = method_styles(methods), max(1, min(len(s.views), int(width / 1.6))), 0.8 / len(methods)
     down = -(-len(s.views) // across)
     fig, axes = plt.subplots(down, across, figsize=(width, 0.4 + 2.1 * down), sharey=True, sharex=True, squeeze=False)
