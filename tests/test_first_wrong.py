@@ -31,7 +31,7 @@ def agreed(r, found, folder):
     told = {(row.method, row.dataset, row.question.id): (f.kind, f.node) for row, f in zip(r.opened.rows, found)}
     named = parquet.read_table(folder / "predictions.parquet", columns=["method", "dataset", "question_id"]).to_pylist()
     assert {tuple(n.values()): (t["wrong_kind"], t["wrong_node"]) for n, t in zip(named, table)} == told
-    counted = sum((Counter(line["first_wrong"]) for line in r.comparison.lines), Counter())
+    counted = sum((Counter(line["first_wrong"]) for line in r.comparison), Counter())
     assert counted == Counter(f.kind or "without a label" for f in found if f.why)
     assert first_wrong_nodes(OpenRun(r.opened.store, r.opened.kept), ()) == lasting
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from fakes import FakeChat
-from treekit.adapters.compare import Comparison, comparison_lines
+from treekit.adapters.compare import comparison_caption
 from treekit.config import Profile
 from treekit.core.method import Prediction
 from treekit.core.prompts import Prompt, sound_completion
@@ -71,8 +71,7 @@ def test_a_run_names_who_replied(names, said):
     store = Store()
     for results in (go(*names, store=store), go("nobody", store=store)):  # the second from the store
         assert results.answered == said and repr(results).endswith(f"model {said}")
-        found = Comparison(comparison_lines(results), results, {"hotpotqa": ASKED}, Profile("p"))
-        assert found.caption.startswith(f"Model: {said}.")
+        assert comparison_caption(results).startswith(f"Model: {said}.")
         assert results.facts["Ask", "hotpotqa"].served == tuple(sorted({n for r in results.rows for n in r.replied}))
 
 

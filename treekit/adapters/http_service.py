@@ -37,12 +37,11 @@ async def _post(client, url, host, body):
     look = "look at the service's log"
     try:
         reply = await client.post(url, json=body)
-    except httpx2.TimeoutException:
-        raise CallFailed("timeout", f"{host} gave no answer in time", look) from None
     except httpx2.ConnectError:
         raise CallFailed("unreachable", f"no connection to {host}", "check that the service runs there") from None
     except httpx2.HTTPError as e:
-        raise CallFailed("server", f"{host} broke off ({type(e).__name__})", look) from None
+        kind = "timeout" if isinstance(e, httpx2.TimeoutException) else "server"
+        raise CallFailed(kind, f"{host} gave no answer ({type(e).__name__})", look) from None
     if reply.status_code != 200:
         raise CallFailed("server", f"{host} answered {reply.status_code}: {' '.join(reply.text.split())[:200]}", look)
     try:
@@ -62,7 +61,7 @@ def service_method(
 ) -> PipelineMethod:
     "Method that asks an HTTP service."
     try:
-        import httpx2, uvicorn  # noqa: F401 (the server of the calls starts with the first question)
+        import httpx2
     except ImportError as e:
         raise UsageError(missing_library(e.name)) from None
     if not urlsplit(url).hostname:

@@ -14,7 +14,7 @@ from typing import Any
 from .http_service import service_method
 from .functions import function_method
 from .own_method import PipelineMethod, failure_line, file_hash
-from ..config import UsageError, choose, missing_library, nearest
+from ..config import UsageError, choose, missing_library
 
 # %% ../../nbs/17_adapters/08_loading.ipynb #36d798ad
 def names_pipeline(
@@ -26,15 +26,7 @@ def names_pipeline(
 # %% ../../nbs/17_adapters/08_loading.ipynb #fa2205d1
 def _public(module):
     "Names that a file defines itself."
-    own = [
-        n
-        for n, value in vars(module).items()
-        if not n.startswith("_")
-        and callable(value)
-        and getattr(value, "__module__", module.__name__) == module.__name__
-        and not inspect.isclass(value)
-    ]
-    return own
+    return [n for n, value in vars(module).items() if inspect.isfunction(value) and value.__module__ == module.__name__]
 
 
 def _run(path):
@@ -52,8 +44,6 @@ def _run(path):
         raise UsageError(
             f"{path.name} can't be imported: {missing_library(e.name or '') or failure_line(e, path)}"
         ) from None
-    except SyntaxError as e:
-        raise UsageError(f"{path.name} can't be imported: {e.msg} (line {e.lineno})") from None
     except (Exception, SystemExit) as e:
         raise UsageError(f"{path.name} can't be imported: {failure_line(e, path)}") from None
     finally:
@@ -70,10 +60,7 @@ def load_object(
     if not path.name.endswith(".py"):
         raise UsageError(f"{spec!r} names neither a method nor a function: write FILE.py:NAME, as in mine.py:answer")
     if not path.is_file():
-        there = [p.stem for p in path.absolute().parent.glob("*.py")] if path.absolute().parent.is_dir() else []
-        close = [f"{stem}.py" for stem in nearest(path.stem, there)]
-        hint = f"did you mean {' or '.join(close)}?" if close else "write a function answer(question, context) into it"
-        raise UsageError(f"no file {file!r}; {hint}")
+        raise UsageError(f"no file {file!r}; write a function answer(question, context) into it")
     module = _run(path.resolve())
     if not name:
         found = ", ".join(f"{file}:{n}" for n in _public(module))

@@ -13,112 +13,42 @@ from dataclasses import dataclass
 
 from .pipeline import PipelineContext
 from ..config import UsageError, missing_library
-from ..core.prompts import CallFailed, PerLoop
+from ..core.prompts import CallFailed
 
 # %% ../../nbs/17_adapters/04_proxy.ipynb #cd13d5d1
 _PARAMETERS = ("n", "temperature", "max_tokens", "stop")
 _READ = (*_PARAMETERS, "messages", "model", "max_completion_tokens", "user")
 
 
-class _Session:
-    "A question whose pipeline uses the server."
-
-    def __init__(self, own: PipelineContext):
-        self.own, self.latest = own, own.context.clock.now
-
-    async def complete(self, body):
-        "Chat completion of the run's model."
-        if unread := [
-            name for name, value in body.items() if name not in _READ and value not in (None, "", 0, 1, [], {})
-        ]:
-            raise UsageError(f"{unread[0]} isn't passed on here: leave it out")
-        given = {name: body.get(name) for name in _PARAMETERS}
-        given["max_tokens"] = given["max_tokens"] or body.get("max_completion_tokens")
-        stop = given["stop"] or ()
-        given["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
-        self.own.enter()
-        self.own.context.clock.advance(self.latest)
-        made = await self.own.complete(body["messages"], **given)
-        self.latest = max(self.latest, self.own.context.clock.now)
-        choices = [
-            dict(index=i, message=dict(role="assistant", content=c.text), finish_reason=c.finish)
-            for i, c in enumerate(made)
-        ]
-        sent, written = sum(c.tokens_in for c in made), sum(c.tokens_out for c in made)
-        usage = dict(prompt_tokens=sent, completion_tokens=written, total_tokens=sent + written)
-        model = self.own.context.llm.model
-        return dict(id="treekit", object="chat.completion", created=0, model=model, choices=choices, usage=usage)
-
-    async def retrieve(self, body):
-        "Passages of the run's retriever."
-        self.own.enter()
-        self.own.context.clock.advance(self.latest)
-        found = await self.own.retrieve(list(body["queries"]), body.get("k", 5))
-        return dict(passages=[[dict(id=p.id, title=p.title, text=p.text) for p in passages] for passages in found])
+async def _complete(own, body):
+    "Chat completion of the run's model."
+    unread = [name for name, value in body.items() if name not in _READ and value not in (None, "", 0, 1, [], {})]
+    if unread:
+        raise UsageError(f"{unread[0]} isn't passed on here: leave it out")
+    given = {name: body.get(name) for name in _PARAMETERS}
+    given["max_tokens"] = given["max_tokens"] or body.get("max_completion_tokens")
+    stop = given["stop"] or ()
+    given["stop"] = (stop,) if isinstance(stop, str) else tuple(stop)
+    made = await own.complete(body["messages"], **given)
+    choices = [
+        dict(index=i, message=dict(role="assistant", content=c.text), finish_reason=c.finish)
+        for i, c in enumerate(made)
+    ]
+    sent, written = sum(c.tokens_in for c in made), sum(c.tokens_out for c in made)
+    usage = dict(prompt_tokens=sent, completion_tokens=written, total_tokens=sent + written)
+    model = own.context.llm.model
+    return dict(id="treekit", object="chat.completion", created=0, model=model, choices=choices, usage=usage)
 
 
-_POST = {"/v1/chat/completions": _Session.complete, "/v1/retrieve": _Session.retrieve}
+async def _retrieve(own, body):
+    "Passages of the run's retriever."
+    found = await own.retrieve(list(body["queries"]), body.get("k", 5))
+    return dict(passages=[[dict(id=p.id, title=p.title, text=p.text) for p in passages] for passages in found])
+
+
+_POST = {"/v1/chat/completions": _complete, "/v1/retrieve": _retrieve}
 
 # %% ../../nbs/17_adapters/04_proxy.ipynb #e18175c3
-class _Server:
-    "Server of an event loop; it runs while it has sessions."
-
-    def __init__(self):
-        self.sessions, self.task, self.server, self.socket = {}, None, None, None
-
-    async def __call__(self, request):
-        "JSON response to a request."
-        from starlette.responses import JSONResponse
-
-        session = self.sessions.get((request.headers.get("authorization") or "").removeprefix("Bearer ").strip())
-        if session is None:
-            return JSONResponse(_error("the API key is of no question that is being answered"), 401)
-        try:
-            return JSONResponse(await _POST[request.url.path](session, await request.json()))
-        except CallFailed as e:
-            return JSONResponse(_error(e), 502)
-        except (UsageError, ValueError, KeyError, TypeError, AttributeError) as e:
-            return JSONResponse(_error(e), 400)  # a status that clients don't retry
-
-    def start(self):
-        try:
-            import uvicorn
-        except ImportError:
-            raise UsageError(missing_library("uvicorn")) from None
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
-        self.socket = socket.create_server(("127.0.0.1", 0), backlog=256)
-        app = Starlette(routes=[Route(path, self.__call__, methods=["POST"]) for path in _POST])
-        config = uvicorn.Config(
-            app,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            log_level="critical",
-            timeout_graceful_shutdown=1,
-        )
-        self.server = uvicorn.Server(config)
-        self.task = asyncio.create_task(self.server._serve(sockets=[self.socket]))  # `serve` would take over Ctrl-C
-
-    async def stop(self):
-        task, sock, self.task = self.task, self.socket, None
-        self.server.should_exit = True
-        try:
-            await task
-        finally:
-            sock.close()
-
-
-def _error(why):
-    "Body of an error in the form of the protocol."
-    return dict(error=dict(message=str(why), type="invalid_request"))
-
-
-_servers = PerLoop(_Server)
-
-
 @dataclass(frozen=True)
 class ModelServer:
     "Address of the run's model for one question."
@@ -128,19 +58,50 @@ class ModelServer:
     model: str
 
 
+def _error(why, status):
+    "An error in the form of the protocol."
+    from starlette.responses import JSONResponse
+
+    return JSONResponse(dict(error=dict(message=str(why), type="invalid_request")), status)
+
+
 @asynccontextmanager
 async def model_server(
     own: PipelineContext,
 ) -> AsyncIterator[ModelServer]:
     "Server for the calls of one question. What follows continues at the logical time of its last call."
-    server, key, session = _servers(), secrets.token_urlsafe(24), _Session(own)
-    server.sessions[key] = session
     try:
-        if server.task is None:
-            server.start()
-        yield ModelServer(f"http://127.0.0.1:{server.socket.getsockname()[1]}/v1", key, own.context.llm.model)
-    finally:
-        del server.sessions[key]
-        own.context.clock.advance(session.latest)
-        if not server.sessions and server.task:
-            await server.stop()
+        import uvicorn
+        from starlette.applications import Starlette
+        from starlette.responses import JSONResponse
+        from starlette.routing import Route
+    except ImportError as e:
+        raise UsageError(missing_library(e.name)) from None
+    key, clock, latest = secrets.token_urlsafe(24), own.context.clock, own.context.clock.now
+
+    async def reply(request):
+        nonlocal latest
+        if (request.headers.get("authorization") or "").removeprefix("Bearer ").strip() != key:
+            return _error("the API key is of no question that is being answered", 401)
+        own.enter()
+        clock.advance(latest)
+        try:
+            found = await _POST[request.url.path](own, await request.json())
+        except CallFailed as e:
+            return _error(e, 502)
+        except (UsageError, ValueError, KeyError, TypeError, AttributeError) as e:
+            return _error(e, 400)  # a status that clients don't retry
+        latest = max(latest, clock.now)
+        return JSONResponse(found)
+
+    app = Starlette(routes=[Route(path, reply, methods=["POST"]) for path in _POST])
+    quiet = dict(ws="none", lifespan="off", log_config=None, access_log=False, log_level="critical")
+    server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=1, **quiet))
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
+        serving = asyncio.create_task(server._serve(sockets=[listening]))  # `serve` would take over Ctrl-C
+        try:
+            yield ModelServer(f"http://127.0.0.1:{listening.getsockname()[1]}/v1", key, own.context.llm.model)
+        finally:
+            server.should_exit = True
+            await serving
+            clock.advance(latest)

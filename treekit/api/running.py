@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .loading import Questions, methods_of, model as model_named, profile_of
-from ..adapters.compare import Comparison, comparison_lines, shown_columns
+from ..adapters.compare import comparison_caption, comparison_lines, shown_columns
 from ..analysis.annotation_ui import AnnotationPage, VotingPage
 from ..cli.ask import own_dataset, own_question
 from ..config import Profile, UsageError, missing_library, work_dir
@@ -143,21 +143,13 @@ class Run:
         return frame(self.results.cost())
 
     @property
-    def comparison(self) -> Comparison:
-        "Scores, paired tests against the first method, and costs."
-        findings = list(map(self.opened.first_wrong, self.opened.rows))
-        asked = {d: list(qs.values()) for d, qs in self.opened.kept.questions.items()}
-        return Comparison(comparison_lines(self.results, findings), self.results, asked, self.opened.kept.profile)
+    def comparison(self) -> list[dict]:
+        "A line for each method: scores, paired tests against the first method, and costs."
+        return comparison_lines(self.results, list(map(self.opened.first_wrong, self.opened.rows)))
 
     def table(self) -> Any:  # pandas.DataFrame
         "One row a method: score, difference to the first method with p and q (false discovery rate), calls, tokens, cents."
-        lines = self.comparison.lines
-        return frame(
-            [
-                {k: v for k, v in line.items() if k not in ("first_wrong", "adjusted")} | dict(q=line["adjusted"])
-                for line in lines
-            ]
-        )
+        return frame(self.comparison).drop(columns="first_wrong").rename(columns=dict(adjusted="q"))
 
     def answers(self) -> Any:  # pandas.DataFrame
         "One row an answer: question, gold answers, answer, value, kind of the first wrong node (`first_wrong`), calls, tokens."
@@ -292,10 +284,10 @@ class Run:
         if len(self) == 1:
             return said + self[0]._repr_html_()
         try:
-            lines = [dict(method=line["method"]) | shown_columns(line) for line in self.comparison.lines]
+            lines = [dict(method=line["method"]) | shown_columns(line) for line in self.comparison]
         except UsageError as e:  # no gold answers
             return f"{said}<p>{html.escape(str(e))}</p>"
-        return f"{said}{frame(lines).to_html(index=False)}<p>{html.escape(self.comparison.caption)}</p>"
+        return f"{said}{frame(lines).to_html(index=False)}<p>{html.escape(comparison_caption(self.results))}</p>"
 
 # %% ../../nbs/26_api/01_running.ipynb #5bda8c29
 def _by_dataset(questions, corpus):
