@@ -44,7 +44,7 @@ FLIPS = {
     "temperature": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", 0.0),
     "length_control": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "EM", "True"),
     "prompts": ("treerare", "table1", "hotpotqa", "TreeRare (DT)", "COVER-EM", "of a file"),
-    "reading": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", ("early_stop=True",)),
+    "reading": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", ("dead_ends=True",)),
 }
 GROUP = dict(treerare="GPT-4o-mini", arise="Qwen2.5-7B-Instruct", searchr="GPT-4o-mini", rdr2="ChatGPT")
 
@@ -78,7 +78,7 @@ def test_each_fact_takes_the_verdict_with_it(fact):
     other = FLIPS[fact][-1]
     [cell] = table(fact, other).query("verdict != 'not run'").to_dict("records")
     assert cell["verdict"] == "not comparable"
-    named = dict(prompts="prompts", reading="early_stop=True", unit="unit isn't known").get(fact, f"{fact}={other}")
+    named = dict(prompts="prompts", reading="dead_ends=True", unit="unit isn't known").get(fact, f"{fact}={other}")
     assert cell["reason"].startswith(named), cell["reason"]
 
 
@@ -150,14 +150,14 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
 
-    sets = dict(early_stop="true", search_scope="corpus", iterations="3")
+    sets = dict(dead_ends="true", search_scope="corpus", iterations="3")
     [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), sets)
     assert (
-        task.parameters["settings"] == dict(search_scope="corpus", switches="early_stop=true")
+        task.parameters["settings"] == dict(search_scope="corpus", switches="dead_ends=true")
         and task.parameters["iterations"] == "3"
     )
-    with pytest.raises(UsageError, match="early_stop"):
-        plan_tasks(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
+    with pytest.raises(UsageError, match="dead_ends"):
+        plan_tasks(runnable(("arise/table1",)), "out", {}, dict(ded_ends="true"))
     from treekit.experiments.run import run
     from treekit.experiments.tables import sample_questions
     from treekit.papers.treerare import method as treerare

@@ -494,7 +494,7 @@ class Profile:
     # of a run, and no settings: see `OF_A_RUN`
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)
     contract: str = ""  # TOML file that declares a method or weights from elsewhere (`treekit.experiments.provenance`)
-    switches: str = ""  # fields of the methods, for all that have them ("early_stop=true, depth=3")
+    switches: str = ""  # fields of the methods, for all that have them ("dead_ends=true, depth=3")
 
     def part(
         self,

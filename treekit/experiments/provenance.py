@@ -143,7 +143,7 @@ def is_embedded(
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #12969a13
 def switches_of(
-    profile: Profile,  # its `switches`: "early_stop=true, depth=3"
+    profile: Profile,  # its `switches`: "dead_ends=true, depth=3"
 ) -> dict[str, str]:
     "Overrides of a profile: fields that are set for all methods that have them."
     parts = [part.strip() for part in profile.switches.split(",") if part.strip()]
@@ -243,7 +243,7 @@ def reading_of(
     name: str,  # of the row
     method: Any,
     switches: dict[str, str] = {},  # overrides of all methods
-) -> tuple[str, ...]:  # "early_stop=True", …
+) -> tuple[str, ...]:  # "dead_ends=True", …
     "The fields in which a method differs from the one that its paper's tables have, and its interventions."
     if isinstance(method, Intervened):
         return (f"intervention={type(method.by).__name__}", *reading_of(name, method.of, switches))

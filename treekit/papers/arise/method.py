@@ -30,8 +30,6 @@ async def search(
     try:
         for round in range(1, m.iterations + 1):
             leaf = ahead.select(round)  # selection
-            if leaf is None:
-                break
             if leaf.open:
                 found, best, reward = await ahead.explore(leaf), None, None
                 tree.expand(leaf, [(step, step.value) for step in found.children], round)  # expansion
@@ -42,7 +40,7 @@ async def search(
                         best.ended = round
                 record.expanded(leaf, best, found, reward, round)
             tree.backpropagate(leaf, round)  # backpropagation
-        record.finish(m.iterations, ahead.exhausted, leaf is None, reasoner.value.scorer)
+        record.finish(m.iterations, ahead.exhausted, m.scorer if m.value == "risk" else "")
         return await answer_from_tree(m, tree, reasoner, record)
     finally:
         await ahead.stop()
@@ -53,23 +51,23 @@ async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchT
     table, trace, question = node_rows(tree), record.context.trace, reasoner.question
 
     async def facts(results):
-        return await reasoner.calls.retrieve(m.reading.search_text(question, results))
+        return await reasoner.retrieve(m.reading.search_text(question, results))
 
     async def final(results):
         key, inputs = ("final", *results), dict(question=question, state=state_text(results))
-        return await reasoner.context.memo(key, lambda: reasoner.calls.ask(key, m.reading.final_prompt, **inputs))
+        return await reasoner.context.memo(key, lambda: reasoner.ask(key, m.reading.final_prompt, **inputs))
 
     paths = {i: [tree.nodes[j] for j in best_path(table, i)] for i in (None, *m.checkpoints)}
-    best, ends = paths[None], m.reading.candidates(tree) if m.pass_n else []
+    best, ends = paths[None], tree.nodes if m.pass_n else []
     node = trace.add("answer", "", parent=record.nodes[best[-1].id if best else 0])
     results = {i: tuple(s.step.result for s in path) for i, path in paths.items()}
-    hits = dict(zip(results, await reasoner.calls.each([facts(r) for r in results.values()])))
+    hits = dict(zip(results, await reasoner.each([facts(r) for r in results.values()])))
     if not best:
         node.notes.append("no step was made: answered from the documents retrieved for the question")
     wanted = [r or tuple(hit_texts(hits[i])) for i, r in results.items()] + [
         tuple(s.result for s in steps_to(end)) for end in ends
     ]
-    answers = await reasoner.calls.each([final(w) for w in wanted])
+    answers = await reasoner.each([final(w) for w in wanted])
     node.text, node.depth = answers[0].value, reasoner.context.clock.now
     record.credit(Expansion(answers, []), node, {})
     said = {i: hit_texts(found) for i, found in hits.items()}
@@ -100,7 +98,6 @@ RANGES = dict(
     temperature=(0.0, 2.0),
     top_k=(1, 1000),
     in_flight=(1, 64),
-    verifier_top=(0.0, 1000.0),
 )
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #d23ee379
@@ -114,14 +111,11 @@ class ARISE:
     """
 
     value: Literal["risk", "vanilla", "verifier"] = "risk"  # value function of states (Table 3)
-    # of the risk; guess: F1 of a guessed question; auto: if supported
-    scorer: Literal["likelihood", "guess", "auto"] = "likelihood"
+    scorer: Literal["likelihood", "guess"] = "likelihood"  # of the risk; guess: F1 of a guessed question
     depth: int = 4  # layers, including the final answer's (App. B.1)
     width: int = 5  # children of the root (App. B.1); one less at each level (code)
     iterations: int = 200  # rounds (Sec. 3.1)
     exploration: float = 1.4  # $w$ in UCT (Sec. 3.1)
-    alpha: float = -1.8  # of the risk's scale, as the public code has it
-    beta: float = 1.8
     temperature: float = 0.7  # of all calls (Sec. 3.1)
     top_k: int = 2  # documents per retrieval (App. B.1)
     pass_n: bool = False  # also answer every surviving node, for Pass@N (Sec. 3.4)

@@ -71,7 +71,6 @@ def guaranteed_expansions(
 class Scheduling:
     "Execution of a search's rounds; not part of the paper."
 
-    early_stop: bool = False  # end when no node can be expanded
     in_flight: int = 1  # leaves expanded concurrently, with virtual loss: faster, but another tree
     one_by_one: bool = False  # one call at a time
 
@@ -103,13 +102,11 @@ class Lookahead:
     def select(
         self,
         round: int,  # from 1
-    ) -> State | None:  # None: the search ends
+    ) -> State:
         "Leaf that a round selects."
         if not self.selected:
             if self.exhausted is None and self.tree.exhausted:
                 self.exhausted = round - 1
-            if self.exhausted is not None and self.method.schedule.early_stop:
-                return None
             self.start_ahead(self.method.iterations - round + 1)
         return self.selected.pop(0)
 

@@ -9,7 +9,7 @@ __all__ = ['REPOSITORY', 'PUBLIC_CODE', 'Reading']
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .mcts import Rules, SearchTree, State
+from .mcts import Rules, SearchTree
 from .states import FINAL_ANSWER, FINAL_BY_EXAMPLE, Expansion, Reasoner, SimulatedPath, search_text
 
 # %% ../../../nbs/17_papers/3_arise/03_public_code.ipynb #43a7ba1d
@@ -20,20 +20,18 @@ REPOSITORY = "OpenCausaLab/ARise@1a60de0"  # version of the public code
 class Reading:
     "Settings that the paper leaves open or in which its public code differs; the defaults are the paper's, else the code's."
 
+    alpha: float = -1.8  # of the risk's scale (code)
+    beta: float = 1.8
     log_factor: float = 1.0  # of $\ln N$ in UCT (Sec. 2.2)
     unvisited: Literal["first", "bonus"] = "first"  # UCT of a child without visits: infinite, or its value plus one
     rollout_weight: float = 0.1  # $\rho$: weight of an imagined path's reward (code)
     newest_two: bool = False  # value a rollout's candidates by their newest two results only
     dead_ends: bool = False  # a rollout that gets stuck ends its child
-    refuses: Literal["literal", "words"] = "literal"  # repetitions: literal (code), or ignoring case and punctuation
-    verifier_top: float = 10.0  # value of the verifier's score 10 (code)
     final_examples: bool = False  # show two worked examples before the final answer
     labelled: bool = False  # label the question and the results in a search query
-    every_node: bool = True  # Pass@N answers every node (code), or the ends of all paths
-
     def new_tree(self, method) -> SearchTree:
         "Search tree of an `ARISE`, with the rule of selection."
-        top = max(1.0, self.verifier_top) if method.value == "verifier" else 1.0
+        top = 10.0 if method.value == "verifier" else 1.0
         return SearchTree(Rules(method.exploration, self.log_factor, self.unvisited), method.depth - 1, top)
 
     def reward(self, found: SimulatedPath) -> float | None:
@@ -56,17 +54,12 @@ class Reading:
         "Expansion of an imagined state. The code values each child with the newest earlier step only."
         if not self.newest_two:
             return stage
-        return replace(
-            stage, rollout_values=await reasoner.calls.each([reasoner.value((path[-1], s)) for s in stage.taken])
-        )
+        values = await reasoner.each([reasoner.value((path[-1], s)) for s in stage.taken])
+        return replace(stage, rollout_values=values)
 
     @property
     def final_prompt(self):
         return FINAL_BY_EXAMPLE if self.final_examples else FINAL_ANSWER
-
-    def candidates(self, tree: SearchTree) -> list[State]:
-        "States that Pass@N answers."
-        return [s for s in tree.nodes if self.every_node or s.depth and not s.children]
 
 # %% ../../../nbs/17_papers/3_arise/03_public_code.ipynb #43a7ba1e
 PUBLIC_CODE = dict(  # fields in which the public code differs from the defaults of `ARISE`

@@ -71,7 +71,6 @@ class SearchTrace:
         self,
         rounds: int,
         exhausted: int | None,  # round after which no node could be expanded
-        stopped: bool,  # whether the search ended then
         scorer: str,  # scorer of the risk; empty for other value functions
     ):
         "Write the final values and visits."
@@ -80,7 +79,5 @@ class SearchTrace:
         if scorer:
             self.nodes[0].data["scorer"] = scorer
         if exhausted is not None and exhausted < rounds:
-            rest = "the search ended" if stopped else "the other rounds repeated visits"
-            self.context.trace.notes.append(
-                f"nothing new could be expanded after round {exhausted} of {rounds}: {rest}"
-            )
+            said = f"nothing new could be expanded after round {exhausted} of {rounds}: the other rounds repeated visits"
+            self.context.trace.notes.append(said)

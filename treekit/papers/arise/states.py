@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['NO_FACTS', 'SUBQUESTION', 'DECOMPOSE', 'ANSWER', 'FINAL_ANSWER', 'FINAL_BY_EXAMPLE', 'SHORTEST_QUESTION',
            'SHORTEST_RESULT', 'TRIES', 'GUESS', 'VERIFY', 'PROMPTS', 'ReasoningStep', 'state_text', 'search_text',
-           'word_key', 'stands_in', 'refusal', 'state_risk', 'risk_value', 'read_consistency', 'drawn_value', 'Reply',
-           'ModelCalls', 'ValueFunction', 'Expansion', 'SimulatedPath', 'Reasoner']
+           'word_key', 'refusal', 'state_risk', 'risk_value', 'read_consistency', 'drawn_value', 'Reply', 'Expansion',
+           'SimulatedPath', 'Reasoner']
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #c4a807f9
 import hashlib, math, re
@@ -16,7 +16,7 @@ from typing import Any
 from ...config import UsageError
 from ...core.output_parsers import TEXT, Format, tolerant
 from ...core.answer_extraction import said_score
-from ...core.prompts import Prompt, ScoringUnsupported
+from ...core.prompts import Prompt
 from ...core.logical_clock import speculate, speculating
 from ...core.method import Context, Node, gather_or_cancel
 from ...llm.openai_client import SCORE_ELSEWHERE
@@ -163,18 +163,6 @@ def word_key(text: str) -> str:
     "Lower-case words of a text, used to compare sub-questions."
     return " ".join(re.findall(r"\w+", text.lower()))
 
-# %% ../../../nbs/17_papers/3_arise/00_states.ipynb #b3c58127
-def stands_in(
-    text: str,
-    question: str,
-    results: list[str],
-    refuses: str = "literal",  # "words": ignoring case and punctuation
-) -> bool:
-    "Whether the question or a result of a path contains a text."
-    if refuses == "literal":
-        return text in search_text(question, results)
-    return f" {word_key(text)} " in f" {word_key(' '.join([question, *results]))} "
-
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #ae88aa0f
 # of the public code; the paper is silent
 SHORTEST_QUESTION = 10  # characters of a sub-question
@@ -187,21 +175,15 @@ def refusal(
     question: str,  # the original question, $q$
     path: tuple,  # the steps so far
     siblings: list[str],  # sub-questions before it in the same expansion
-    shortest: int = 1,  # characters
-    refuses: str = "literal",  # "words": ignoring case and punctuation, and also what was asked before on the path
 ) -> str:  # empty: it is accepted
     "Reason why a sub-question is refused."
-    key = word_key if refuses == "words" else str
-    if not word_key(subquestion) or len(subquestion) < shortest:
+    if not word_key(subquestion) or len(subquestion) < SHORTEST_QUESTION:
         return "no sub-question"
-    if key(subquestion) == key(question):
+    if subquestion == question:
         return "repeats the question"
-    if refuses == "words" and any(key(subquestion) == key(s.question) for s in path):
-        return "asked before on this path"
-    results = [s.result for s in path]
-    if refuses == "literal" and stands_in(subquestion, question, results):
+    if subquestion in search_text(question, [s.result for s in path]):
         return "is a part of the question or of a result"
-    return "asked by a sibling" if key(subquestion) in map(key, siblings) else ""
+    return "asked by a sibling" if subquestion in siblings else ""
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #d4a078fe
 def state_risk(
@@ -302,107 +284,6 @@ class Reply:
     node: Node | None = None  # calls and notes, for the first node of the trace that uses it
     hits: list = field(default_factory=list)
 
-# %% ../../../nbs/17_papers/3_arise/00_states.ipynb #74efa99d
-class ModelCalls:
-    "Model calls and searches of one question."
-
-    def __init__(
-        self,
-        method,  # an `ARISE`, for its hyper-parameters
-        question: str,
-        context: Context,
-    ):
-        self.method, self.question, self.context = method, question, context
-
-    async def each(self, coroutines):
-        "Results of coroutines, run concurrently, or sequentially with `one_by_one`."
-        if not self.method.schedule.one_by_one:
-            return await gather_or_cancel(coroutines)
-        try:
-            return [await c for c in coroutines]
-        finally:
-            for c in coroutines:
-                c.close()
-
-    async def ask(self, key, prompt, hits=(), **inputs) -> Reply:
-        "Reply of the model."
-        node = Node(key[0], None, key[0], "")  # record of the call until it is added to a node of the trace
-        return Reply(
-            key,
-            await self.context.ask(prompt, node=node, temperature=self.method.temperature, **inputs),
-            node,
-            list(hits),
-        )
-
-    async def retrieve(self, query: str) -> list:
-        "Documents for a query."
-        return (await self.context.retrieve([query], self.method.top_k))[0]
-
-# %% ../../../nbs/17_papers/3_arise/00_states.ipynb #61dcd851
-class ValueFunction:
-    "Value function of states: the risk, or one of Table 3's two alternatives (Sec. 2.3)."
-
-    def __init__(self, calls: ModelCalls):
-        self.calls, self.method, self.question, self.context = calls, calls.method, calls.question, calls.context
-        self.scores = {"likelihood": True, "guess": False}.get(
-            self.method.scorer
-        )  # None: unknown until the first value
-        self.scale = self.method.alpha, self.method.beta
-
-    @property
-    def scorer(self) -> str:
-        "Scorer of the risk, as far as known; empty for other value functions."
-        if self.method.value != "risk":
-            return ""
-        return self.method.scorer if self.scores is None else "likelihood" if self.scores else "guess"
-
-    async def __call__(self, path) -> Reply:
-        "(Q, risk) of the state at the end of a path."
-        results = [s.result for s in path]
-        questions = [s.question for s in path] if self.method.value == "verifier" else []
-        key = ("value", *results, "", *questions)
-        return await self.context.memo(key, lambda: self.assess(key, results, questions))
-
-    async def assess(self, key, results, questions) -> Reply:
-        "(Q, risk) of a state, by the method's value function."
-        if self.method.value == "vanilla":
-            return Reply(key, (drawn_value(self.question, results), None))
-        if self.method.value == "verifier":
-            return await self.verified(key, results, questions)
-        if self.scores is not False and (scored := await self.scored(key, results)):
-            return scored
-        reply = await self.calls.ask(key, GUESS, state=state_text(results))
-        reply.value = (f1(reply.value, self.question), None)
-        return reply
-
-    async def verified(self, key, results, questions) -> Reply:
-        "Consistency that the model assigns to a state (Table 3, LLM-as-verifier)."
-        inputs = dict(question=self.question, subquestions=state_text(questions), state=state_text(results))
-        reply = await self.calls.ask(key, VERIFY, **inputs)
-        reply.value = (reply.value / 10 * self.method.reading.verifier_top, None)
-        return reply
-
-    async def scored(self, key, results) -> Reply | None:
-        "Risk from the model's log-probabilities; None if the question is guessed instead."
-        node = Node(key[0], None, key[0], "")
-        try:
-            logs = await self.context.score(GUESS, self.question, node=node, state=state_text(results))
-        except ScoringUnsupported as e:
-            if self.scores:
-                raise  # requested, or used before in this tree: values of two measures cannot be compared
-            if self.scores is None:
-                self.context.trace.notes.append(f"values are the token F1 of a guessed question: {e}")
-            self.scores = False
-            return None
-        if not logs or not all(map(math.isfinite, logs)):
-            raise UsageError(f"the log-probabilities of the question are missing or no numbers: {SCORE_ELSEWHERE}")
-        if self.scores is None:
-            self.scores = True
-        if not self.scores:
-            return None
-        risk = state_risk(logs)
-        return Reply(key, (risk_value(risk, *self.scale), risk), node)
-
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #c3395c4c
 @dataclass
 class Expansion:
@@ -441,29 +322,75 @@ class SimulatedPath:
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #e6e42fbb
 class Reasoner:
-    "Expansions and rollouts of one question (Sec. 2.1, 2.2), each model call made once."
+    "Values, expansions and rollouts of the states of one question (Sec. 2), each model call made once."
 
     def __init__(self, method, question: str, context: Context):
         self.method, self.question, self.context = method, question, context
         self.last = method.depth - 1  # depth of the deepest states
-        self.calls = ModelCalls(method, question, context)
-        self.value = ValueFunction(self.calls)
+
+    async def each(self, coroutines):
+        "Results of coroutines, run concurrently, or sequentially with `one_by_one`."
+        if not self.method.schedule.one_by_one:
+            return await gather_or_cancel(coroutines)
+        try:
+            return [await c for c in coroutines]
+        finally:
+            for c in coroutines:
+                c.close()
+
+    async def ask(self, key, prompt, hits=(), **inputs) -> Reply:
+        "Reply of the model."
+        node = Node(key[0], None, key[0], "")  # record of the call until it is added to a node of the trace
+        said = await self.context.ask(prompt, node=node, temperature=self.method.temperature, **inputs)
+        return Reply(key, said, node, list(hits))
+
+    async def retrieve(self, query: str) -> list:
+        "Documents for a query."
+        return (await self.context.retrieve([query], self.method.top_k))[0]
+
+    async def value(self, path) -> Reply:
+        "(Q, risk) of the state at the end of a path."
+        results = [s.result for s in path]
+        questions = [s.question for s in path] if self.method.value == "verifier" else []
+        key = ("value", *results, "", *questions)
+        return await self.context.memo(key, lambda: self.assess(key, results, questions))
+
+    async def assess(self, key, results, questions) -> Reply:
+        "(Q, risk) of a state: the risk, or one of Table 3's two alternatives (Sec. 2.3)."
+        state = state_text(results)
+        if self.method.value == "vanilla":
+            return Reply(key, (drawn_value(self.question, results), None))
+        if self.method.value == "verifier":
+            subquestions = state_text(questions)
+            reply = await self.ask(key, VERIFY, question=self.question, subquestions=subquestions, state=state)
+            reply.value = (reply.value, None)
+            return reply
+        if self.method.scorer == "guess":
+            reply = await self.ask(key, GUESS, state=state)
+            reply.value = (f1(reply.value, self.question), None)
+            return reply
+        node = Node(key[0], None, key[0], "")
+        logs = await self.context.score(GUESS, self.question, node=node, state=state)
+        if not logs or not all(map(math.isfinite, logs)):
+            raise UsageError(f"the log-probabilities of the question are missing or no numbers: {SCORE_ELSEWHERE}")
+        risk = state_risk(logs)
+        return Reply(key, (risk_value(risk, self.method.reading.alpha, self.method.reading.beta), risk), node)
 
     async def decompose(self, key, path, n, sample):
         "Sub-questions $d_i$ of a state: `n` samples of one call."
         results = [s.result for s in path]
-        hits = await self.calls.retrieve(self.method.reading.search_text(self.question, results))
+        hits = await self.retrieve(self.method.reading.search_text(self.question, results))
         inputs = dict(question=self.question, state=state_text(results), documents=[h.passage for h in hits])
-        asked = await self.calls.ask(key, DECOMPOSE, hits, n=n, sample=sample, **inputs)
+        asked = await self.ask(key, DECOMPOSE, hits, n=n, sample=sample, **inputs)
         asked.value = [v["question"] for v in (asked.value if n > 1 else [asked.value])]
         return asked
 
     async def answer(self, key, question):
         "Result $r_i$ of a sub-question, from the documents retrieved for it."
-        hits = await self.calls.retrieve(question)
+        hits = await self.retrieve(question)
         if not hits:
             return Reply(key, NO_FACTS)
-        asked = await self.calls.ask(key, ANSWER, hits, question=question, documents=[h.passage for h in hits])
+        asked = await self.ask(key, ANSWER, hits, question=question, documents=[h.passage for h in hits])
         asked.value = " ".join(asked.value.split())
         return asked
 
@@ -475,7 +402,7 @@ class Reasoner:
         results, too_short = [s.result for s in path], len(step.result) < SHORTEST_RESULT
         if too_short or word_key(NO_FACTS) in word_key(step.result):
             step.refused = "no facts found"
-        elif stands_in(step.result, self.question, results, self.method.reading.refuses):
+        elif step.result in search_text(self.question, results):
             step.refused = "adds nothing new"
         else:
             valued = await self.value((*path, step))
@@ -485,27 +412,23 @@ class Reasoner:
 
     async def expand(self, path: tuple, draw: int = 0) -> Expansion:
         "Expansion of a state with the `draw`-th block of samples; up to `TRIES` attempts if all sub-questions are refused."
-        m, width, asked = self.method, max(1, self.method.width - len(path)), []
+        width, asked = max(1, self.method.width - len(path)), []
         for attempt in range(TRIES):
             block = draw * TRIES + attempt
             key = ("decompose", *(s.result for s in path), block)
             asked.append(await self.context.memo(key, lambda: self.decompose(key, path, width, block * width)))
             steps, siblings = [], []
             for q in asked[-1].value:
-                steps.append(
-                    ReasoningStep(
-                        q, refused=refusal(q, self.question, path, siblings, SHORTEST_QUESTION, m.reading.refuses)
-                    )
-                )
+                steps.append(ReasoningStep(q, refused=refusal(q, self.question, path, siblings)))
                 siblings.append(q)
             taken = [s for s in steps if not s.refused]
-            answers = self.calls.each([self.take(path, s) for s in taken])
+            answers = self.each([self.take(path, s) for s in taken])
             await (answers if speculating() else speculate(answers).task)
             if any(not s.refused for s in taken):
                 break
         # only the last attempt's answers are on the critical path
         if not speculating():
-            await self.calls.each([self.take(path, s) for s in taken])
+            await self.each([self.take(path, s) for s in taken])
         return Expansion(asked, steps)
 
     async def explore(self, path: tuple) -> SimulatedPath:
