@@ -4,13 +4,14 @@ import pytest
 
 from fakes import FakeParser
 from treekit.retrieval.entity_bridging import EntityBridging, MentionIndex, Weights, aliases
-from treekit.config import Profile, UsageError
+from treekit.config import Profile, UsageError, kit_path
 from treekit.core.types import Passage, Question
 from treekit.core.method import Context
-from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
+from treekit.papers.treerare.phrases import phrase_tree
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
 from treekit.retrieval.factory import retriever_for
+from treekit.syntax.parser import from_json
 from treekit.papers.treerare.tree_retrieval import (
     TreeRetrieval,
     TreeRetriever,
@@ -18,6 +19,8 @@ from treekit.papers.treerare.tree_retrieval import (
     searched_tree,
     with_passages,
 )
+
+EXAMPLE = from_json(kit_path("data", "papers", "treerare", "example.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(autouse=True)
@@ -161,17 +164,15 @@ async def _answered(method, retriever, asked):
     return await method(Question("q", "hotpotqa", EXAMPLE.text), context), context
 
 
-@pytest.mark.parametrize("evidence", ["nodes", "root"])
-def test_one_call_with_the_passages_in_place_of_evidence(evidence):
+def test_one_call_with_the_passages_in_place_of_evidence():
     import asyncio
 
     asked = []
-    prediction, context = asyncio.run(_answered(TreeRetrieval(reranker="bm25", evidence=evidence), BM25(TREE), asked))
+    prediction, context = asyncio.run(_answered(TreeRetrieval(reranker="bm25"), BM25(TREE), asked))
     [request] = asked
     assert prediction.answer == "Olin Tarsk" and context.usage.calls == context.usage.critical_path == 1
-    nodes = [n for n in prediction.trace.nodes if n.kind == "phrase"]
-    kept = [nodes[0]] if evidence == "root" else nodes
-    assert {p.id for p in request.inputs["documents"]} == {h["id"] for n in kept for h in n.data["hits"]}
+    root = prediction.trace.nodes[0]
+    assert {p.id for p in request.inputs["documents"]} == {h["id"] for h in root.data["hits"]}
     assert (
         len(request.inputs["documents"])
         == len(set(request.inputs["documents"]))

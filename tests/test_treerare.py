@@ -7,29 +7,19 @@ import pytest
 from speed import enough
 from fakes import FakeChat, FakeParser, FakeShelf
 from treekit.baselines.prompting import RetrieveAndRead
-from treekit.config import UsageError
+from treekit.config import UsageError, kit_path
 from treekit.core.types import Passage, Question
 from treekit.core.method import Context, Prediction, Trace, configure
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.treerare.phrases import by_hand, phrase_tree
+from treekit.papers.treerare.phrases import phrase_tree
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
-from treekit.syntax.parser import Parse
+from treekit.syntax.parser import Parse, from_json
 from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
-PARSES = {
-    BORN: by_hand(
-        BORN,
-        "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct the/DET/7/det "
-        "director/NOUN/3/dislocated of/ADP/9/case Velmora/PROPN/7/nmod "
-        "or/CCONJ/12/cc the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
-        "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) (NP (NP (NP (DT the) (NN director)) (PP (IN of) "
-        "(NP (NNP Velmora)))) (CC or)"
-        " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))",
-    )
-}
+PARSES = {BORN: from_json(kit_path("data", "papers", "treerare", "example.json").read_text(encoding="utf-8"))}
 BOTH = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
 
 
@@ -180,8 +170,6 @@ def test_the_final_call_sees_all_evidence_from_the_leaves_up():
     _, llm, _ = ask(TreeRare())
     [final] = llm.inputs("answer")
     assert final["documents"] == ["Known."] * 4 and final["question"] == BORN
-    [final] = ask(configure(TreeRare(), labelled=True))[1].inputs("answer")
-    assert final["documents"] == [f"{p}: Known." for p in reversed(texts(phrase_tree(PARSES[BORN])))]
 
 
 # --- switches

@@ -29,6 +29,7 @@ class Reading:
     dead_ends: bool = False  # a rollout that gets stuck ends its child
     final_examples: bool = False  # show two worked examples before the final answer
     labelled: bool = False  # label the question and the results in a search query
+
     def new_tree(self, method) -> SearchTree:
         "Search tree of an `ARISE`, with the rule of selection."
         top = 10.0 if method.value == "verifier" else 1.0

@@ -79,5 +79,7 @@ class SearchTrace:
         if scorer:
             self.nodes[0].data["scorer"] = scorer
         if exhausted is not None and exhausted < rounds:
-            said = f"nothing new could be expanded after round {exhausted} of {rounds}: the other rounds repeated visits"
+            said = (
+                f"nothing new could be expanded after round {exhausted} of {rounds}: the other rounds repeated visits"
+            )
             self.context.trace.notes.append(said)

@@ -25,13 +25,10 @@ class Reading:
     pooled: Literal["union", "concatenated"] = "union"  # how the rankings of a node's queries are merged
     min_tokens_ambigdocs: int | None = None  # shortest phrase for AmbigDocs; none: as elsewhere
     sentences: Literal["all", "first"] = "all"  # parsed sentences of the question
-    merged_relations: Literal["flat", "names", "none"] = "flat"  # relations within one node
     merge_unary: bool = False  # merge phrases with the same words; not in the paper
-    merge_contentless: bool = False  # merge phrases with the same content words; not in the paper
     nodes: Literal["paper", "code"] = "paper"  # spans and pruning of App. A, or of the public code
     leaves: Literal["queries", "phrase", "evidence"] = "queries"  # use of a leaf's span
     handed_up: Literal["children", "descendants"] = "children"  # evidence in the prompt of query generation
-    labelled: bool = False  # whether the final prompt names the phrase of each paragraph
 
 # %% ../../../nbs/17_papers/1_treerare/03_public_code.ipynb #a1bf0d14
 PUBLIC_CODE = dict(  # fields in which PUBLIC_CODE_AT differs from the defaults
@@ -59,9 +56,7 @@ def for_kind(m, kind: str):
 def phrases_of(m, parse: Parse) -> Phrase:
     "Phrases of a question, by the fields of the method."
     r = m.reading
-    return phrase_tree(
-        parse, m.tree, m.min_tokens, r.merge_unary, r.merge_contentless, r.nodes, r.merged_relations, r.sentences
-    )
+    return phrase_tree(parse, m.tree, m.min_tokens, r.merge_unary, r.nodes, r.sentences)
 
 # %% ../../../nbs/17_papers/1_treerare/03_public_code.ipynb #06e0893e
 def merge_hits(
@@ -100,5 +95,4 @@ def all_evidence(m, root) -> list:
     "$\\{E_n \\mid n \\in N\\}$, bottom-up; or all passages, or all queries."
     if not m.subcomponent_answers:
         return _once(root.bottom_up())
-    evidence = [(t.phrase.text, e) for t in root.bottom_up() for e in t.evidence]
-    return [f"{phrase}: {e}" if m.reading.labelled and e != phrase else e for phrase, e in evidence]
+    return [e for t in root.bottom_up() for e in t.evidence]
