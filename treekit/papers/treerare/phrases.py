@@ -10,7 +10,6 @@ __all__ = ['SKIP_RELATIONS', 'SKIP_LABELS', 'PUBLIC_CODE_AT', 'Phrase', 'depende
 from dataclasses import dataclass, replace
 
 from ...language.words import stop_words
-from ...syntax.parser import Parse
 
 # %% ../../../nbs/17_papers/1_treerare/00_phrases.ipynb #0ab00321
 @dataclass(frozen=True)
