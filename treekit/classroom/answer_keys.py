@@ -77,7 +77,6 @@ REPLY_ERRORS = (
     *ERROR_NAMES,
     OWN_ERROR,
     "missing",
-    "not a function",
     "too slow",
     "too long",
 )  # other texts are rejected

@@ -80,31 +80,17 @@ def take_in(
     return path
 
 # %% ../../nbs/21_classroom/12_collect.ipynb #5ab10011
-class _Reader:
-    "Child process in the sandbox that unpacks and parses the files of an inbox; restarted after a file that exhausts it."
-
-    def __init__(self):
-        self.connection, self.sandbox = None, reading_sandbox()
-
-    def facts(self, path, wanted):
-        "Content of a notebook, and result of `submission.file_facts`. Raises `UsageError`."
-        content = base64.b64encode(path.read_bytes()).decode()
-        try:
-            self.connection = self.connection or WorkerConnection(
-                self.sandbox, Limits(cpu=100_000), reading=True, longest=2 * LONGEST_NOTEBOOK
-            )
-            found = json.loads(self.connection.send(dict(content=content, name=path.name, wanted=wanted), 60.0))
-        except WorkerDied as e:
-            self.close()
-            raise UsageError(f"{path.name}: it can't be read within the limits of the sandbox ({e})") from None
-        if "error" in found:
-            raise UsageError(found["error"])
-        return base64.b64decode(found["content"]), found
-
-    def close(self):
-        if self.connection:
-            self.connection.close()
-        self.connection = None
+def _read(path, wanted, sandbox):
+    "Content of a notebook, and result of `submission.file_facts`, by a child process in the sandbox. Raises `UsageError`."
+    message = dict(content=base64.b64encode(path.read_bytes()).decode(), name=path.name, wanted=wanted)
+    try:
+        with closing(WorkerConnection(sandbox, Limits(), reading=True, longest=2 * LONGEST_NOTEBOOK)) as connection:
+            found = json.loads(connection.send(message, 60.0))
+    except WorkerDied as e:
+        raise UsageError(f"{path.name}: it can't be read within the limits of the sandbox ({e})") from None
+    if "error" in found:
+        raise UsageError(found["error"])
+    return base64.b64decode(found["content"]), found
 
 
 # what learning systems call a student's file: columns of the roster that are compared, pattern with the student's name and id
@@ -174,25 +160,25 @@ def collect_from(
             refused.append(f"{path.relative_to(folder)}: {why or unknown}")
         else:
             found.append((path.stat().st_mtime, path, student))
-    with closing(_Reader()) as reader:
-        for time_of_file, path, student in sorted(found):
-            try:
-                content = _content(course, assignment, student, path, reader)
-                if take_in(course, assignment, student, content, received or time_of_file):
-                    new.append(student)
-            except UsageError as e:
-                refused.append(str(e))
-            except Exception as e:
-                refused.append(f"{path.relative_to(folder)}: it can't be read or stored ({type(e).__name__})")
+    sandbox = reading_sandbox()
+    for time_of_file, path, student in sorted(found):
+        try:
+            content = _content(course, assignment, student, path, sandbox)
+            if take_in(course, assignment, student, content, received or time_of_file):
+                new.append(student)
+        except UsageError as e:
+            refused.append(str(e))
+        except Exception as e:
+            refused.append(f"{path.relative_to(folder)}: it can't be read or stored ({type(e).__name__})")
     return new, list(map(printable, refused))
 
 
-def _content(course, assignment, student, path, reader):
+def _content(course, assignment, student, path, sandbox):
     "Notebook of a file. Raises `UsageError` with the reason if it isn't taken."
     released = course.release(assignment, student, f"{assignment}.ipynb")
     cells = read_notebook(released)["cells"] if released.exists() else []
     wanted = [m["grade_id"] for c in cells if (m := marks(c))]
-    content, facts = reader.facts(path, wanted)
+    content, facts = _read(path, wanted, sandbox)
     if not facts["parsed"] and path.suffix.casefold() not in (".ipynb", ".zip"):
         raise UsageError(f"{path.name}: not a notebook")
     if facts["parsed"] and 2 * facts["there"] < len(wanted):

@@ -26,7 +26,6 @@ REASONS = {
     "ended": "the process ended (too much memory, or an exit)",
     "too long": "what came back was too long",
     "no reply": "nothing readable came back",
-    "not a function": "the name isn't a function's",
     "MemoryError": "it needs more memory than a submission may have",
     "NotImplementedError": "not done yet",
     "banned import": "an import that this assignment doesn't allow",

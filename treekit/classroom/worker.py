@@ -7,7 +7,7 @@ __all__ = ['LONGEST', 'OWN_ERROR', 'ERROR_NAMES', 'as_json_value', 'error_name',
            'notebook_namespace', 'compiled', 'run_cell', 'run_call', 'work']
 
 # %% ../../nbs/21_classroom/06_worker.ipynb #e65614dd
-import ast, asyncio, base64, builtins, contextlib, inspect, io, json, os, signal, sys
+import ast, base64, builtins, contextlib, inspect, io, json, os, signal, sys
 from pathlib import Path
 
 from .submission import file_facts, parsed, submission_facts
@@ -51,6 +51,7 @@ ERROR_NAMES = (
     "EOFError",
     "FileNotFoundError",
     "ImportError",
+    "IndentationError",
     "IndexError",
     "KeyError",
     "MemoryError",
@@ -164,15 +165,12 @@ def run_cell(
 ) -> str:  # "NameError (line 3)": the error's kind and line, never its message; empty: no error
     "Run one cell of a notebook."
     try:
-        code = compiled(source, name)
-    except MemoryError:
-        return "MemoryError"  # a very long or very deep expression
-    except Exception as e:
-        return f"SyntaxError{_error_line(e, name)}"  # also of nested or very long source
-    try:
         with time_limit(seconds):
+            code = compiled(source, name)
             waits = eval(code, namespace)
             if code.co_flags & inspect.CO_COROUTINE:
+                import asyncio  # slow to load, and few notebooks need it
+
                 asyncio.run(waits)
     except TooSlow:
         return "too slow"
@@ -188,10 +186,8 @@ def run_call(
 ) -> dict:  # {"value": …}, or {"error": …}
     "Call a function of the submission."
     f = namespace.get(call["fn"])
-    if f is None:
-        return dict(error="missing")
     if not callable(f):
-        return dict(error="not a function")
+        return dict(error="missing")
     try:
         with time_limit(seconds):
             value = as_json_value(f(*call["args"]))
