@@ -23,6 +23,15 @@ def kept(store, name, traces, answers=None, payload=""):
     return save_run(store, {name: questions[0]}, {"films": questions}, load_profile("offline"), rows)
 
 
+def save_page(store, names, path):
+    "Runs as a file."
+    from treekit.explorer.page import page_of
+    from treekit.utils.atomic_write import write_whole
+
+    write_whole(path, page_of(store, names))
+    return path
+
+
 def grown(n, seed=0, text="node {}"):
     "A random tree."
     rng, trace = random.Random(seed), Trace()

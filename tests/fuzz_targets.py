@@ -711,14 +711,13 @@ def explorer_page(t):
     "The explorer's page: its scripts and elements are the page's own, and what it holds is what was said."
     from explorer_store import kept
     from treekit.store.run_store import Store
-    from treekit.explorer.api import ExplorerAPI
     from treekit.explorer.page import page_of
     from treekit.explorer.widget import Framed
 
     def made(texts, name):
         with Store() as store:
             run = kept(store, name, [trace_of(texts)], [texts[0]], texts[1])
-            return page_of(ExplorerAPI(store), [run])
+            return page_of(store, [run])
 
     page, plain = made(t, "one"), made(tame(t), "one")
     count = lambda p: Skeleton(p).tags

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from browsers import BROWSERS, Unavailable
 from explorer_checks import CHECKS, failed_checks
-from explorer_store import small_runs
+from explorer_store import save_page, small_runs
 
 from treekit.store.run_store import Store
 from treekit.explorer.api import ExplorerAPI
-from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 
 READY = "document.querySelector('.tkx') && document.querySelector('.tkx').explorer.flips && document.querySelector('.tkx-right h2')"
@@ -49,9 +48,7 @@ def as_file(runs):
     "The saved page."
     folder, first, second = runs
     with Store(folder / "small.sqlite") as store:
-        return save_page(
-            ExplorerAPI(store, (first, second)), [first, second], folder / "small.html", other=second
-        ).as_uri()
+        return save_page(store, [first, second], folder / "small.html").as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +58,8 @@ def lab(runs):
     nbformat = pytest.importorskip("nbformat")
     folder, first, second = runs
     source = (
-        f"from treekit.store.run_store import Store\nfrom treekit.explorer.widget import explore\n"
-        f"explore({first!r}, {second!r}, store=Store({str(folder / 'small.sqlite')!r}))"
+        f"from treekit.store.run_store import Store\nfrom treekit.explorer.widget import live_widget\n"
+        f"live_widget(Store({str(folder / 'small.sqlite')!r}), [{first!r}, {second!r}])"
     )
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     notebook.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")
@@ -122,28 +119,4 @@ def test_one_browser_through_a_server(browsers, runs):
         assert failed_checks(page) == [] and page.trouble == []
         assert all(u.startswith(f"http://127.0.0.1:{served.port}/") for u in page.asked)
         assert "token" not in page.eval("location.href")
-    page.close()
-
-
-@pytest.mark.slow
-def test_a_live_widget_is_no_blank_where_nothing_runs(browsers, runs):
-    "A notebook that Lab saved, converted: the widget's frame is there, and it works."
-    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit-rag[explorer]"')
-    nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
-    from treekit.explorer.widget import explore
-
-    folder, first, second = runs
-    with Store(folder / "small.sqlite") as store:
-        shown = explore(first, second, store=store)._repr_mimebundle_()
-    data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-    assert "application/vnd.jupyter.widget-view+json" in data  # Lab takes this one
-    output = nbformat.v4.new_output("display_data", data=data, metadata=metadata)
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("explore(…)", outputs=[output])])
-    html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
-    (folder / "live.html").write_text(html, encoding="utf-8")
-    page = browsers("chromium").page(1500, 1000)
-    page.open((folder / "live.html").as_uri())
-    page.eval("(document.querySelector('iframe').scrollIntoView(), 1)")
-    page.frame = True
-    assert page.until(READY) and failed_checks(page) == []
     page.close()

@@ -4,12 +4,11 @@ import os, shutil, threading, time
 from pathlib import Path
 
 import pytest
-from explorer_store import grown, kept, searched, small_runs
+from explorer_store import grown, kept, save_page, searched, small_runs
 
 from treekit.core.method import Trace
 from treekit.store.run_store import Store
 from treekit.explorer.api import ExplorerAPI
-from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 
 playwright = pytest.importorskip(
@@ -55,12 +54,7 @@ def opened(browser, url, **given):
 def small(tmp_path_factory):
     store = Store()
     first, second = small_runs(store)
-    file = save_page(
-        ExplorerAPI(store, (first, second)),
-        [first, second],
-        tmp_path_factory.mktemp("page") / "small.html",
-        other=second,
-    )
+    file = save_page(store, [first, second], tmp_path_factory.mktemp("page") / "small.html")
     return store, first, second, file
 
 
@@ -68,7 +62,7 @@ def small(tmp_path_factory):
 def large(tmp_path_factory):
     store = Store()
     name = kept(store, "large", [grown(10_000)])
-    return save_page(ExplorerAPI(store), [name], tmp_path_factory.mktemp("large") / "large.html")
+    return save_page(store, [name], tmp_path_factory.mktemp("large") / "large.html")
 
 
 def acted(page, actions, word):
@@ -112,7 +106,7 @@ def test_ten_thousand_nodes(browser, large):
 def test_a_search_of_1819_nodes_is_drawn(browser, tmp_path):
     "The best path is open, what is folded says how much; the whole tree fits any window, and a round shows what was there then."
     store = Store()
-    file = save_page(ExplorerAPI(store), [kept(store, "search", [searched(1819)])], tmp_path / "search.html")
+    file = save_page(store, [kept(store, "search", [searched(1819)])], tmp_path / "search.html")
     for viewport in (dict(width=1280, height=800), dict(width=400, height=700)):
         page = opened(browser, file.as_uri(), viewport=viewport)
         page.keyboard.press("d")  # a fresh page has its keys
@@ -173,7 +167,7 @@ def test_two_hundred_texts_that_mean_harm(browser, tmp_path):
         node.notes.append(text[:500])
     store = Store()
     name = kept(store, "harm", [trace], [harmful[0]], payload=PAYLOADS[1])
-    page = opened(browser, save_page(ExplorerAPI(store), [name], tmp_path / "harm.html").as_uri())
+    page = opened(browser, save_page(store, [name], tmp_path / "harm.html").as_uri())
     for i in range(len(harmful)):
         page.evaluate(f"explorer.tree.pick({i})")
         until(page, f"explorer.tree.selected === {i}")

@@ -3,7 +3,7 @@
 import csv, io, json
 
 import pytest
-from explorer_store import kept, small_runs
+from explorer_store import kept, save_page, small_runs
 from test_explorer_browser import axe_file, browser, complaints, opened, press_named, until  # noqa: F401 (browser is a fixture)
 
 from treekit.core.method import Trace
@@ -13,7 +13,6 @@ from treekit.experiments.run_records import (
     notes_of,
 )
 from treekit.explorer.api import ExplorerAPI
-from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 from treekit.store.run_store import Store
 
@@ -46,9 +45,7 @@ def two(tmp_path_factory):
 
     first = kept(store, "one", [trace("Ada") for _ in range(4)])
     second = kept(store, "other", [trace(a) for a in ("Ada", "Ada", "Eve", "Ada")], ["Ada", "Ada", "Eve", "Ada"])
-    file = save_page(
-        ExplorerAPI(store, (first, second)), [first, second], tmp_path_factory.mktemp("two") / "two.html", other=second
-    )
+    file = save_page(store, [first, second], tmp_path_factory.mktemp("two") / "two.html")
     return store, first, second, file
 
 
@@ -147,7 +144,7 @@ def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monk
             page.close()
         assert [(i, n["verdict"], n["text"]) for i, n in notes_of(store, first).items()] == [(0, "wrong", "=1+1")]
         assert len(saved_runs(store)) == 2
-        file = save_page(ExplorerAPI(store, (first,)), [first], tmp_path / "noted.html")
+        file = save_page(store, [first], tmp_path / "noted.html")
     page = opened(browser, file.as_uri())
     assert "note wrong =1+1" in page.locator(".tkx-head").inner_text()
     page.close()

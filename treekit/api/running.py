@@ -27,11 +27,12 @@ from ..experiments.correct_answers import quality_metric
 from ..experiments.given_passages import file_source
 from ..experiments.planning import open_store
 from ..experiments.results import Results
-from ..explorer import widget
 from ..explorer.diff import RunComparison, compare_runs
 from ..explorer.first_wrong import first_wrong_nodes
 from ..explorer.forks import Edits, Fork, fork, same_bytes
+from ..explorer.page import page_of
 from ..explorer.runs import OpenRun, open_run
+from ..explorer.widget import Framed, live_widget
 from ..exports.parquet import export_parquet
 from ..utils.atomic_write import write_whole
 
@@ -183,8 +184,8 @@ class Run:
         row: int | None = None,  # an answer to open
     ) -> Any:
         "The run as an interactive page: trees, prompts, replies, passages."
-        show = widget.explore if live else widget.explore_page
-        return show(self.name, other.name if other else "", store=self.opened.store, row=row)
+        names, store = list(dict.fromkeys([self.name, *([other.name] if other else [])])), self.opened.store
+        return live_widget(store, names, row) if live else Framed(page_of(store, names, row))
 
     def compare(
         self,

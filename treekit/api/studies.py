@@ -24,7 +24,6 @@ from ..experiments.planning import open_store
 from ..experiments.prompts import known_prompts
 from ..experiments.run_records import find_study, save_study
 from ..experiments.tables import paired_difference
-from ..explorer.api import ExplorerAPI
 from ..explorer.forks import passage_source
 from ..explorer.page import page_of
 from ..explorer.run_models import made_again
@@ -204,9 +203,7 @@ class Study:
         names = list(dict.fromkeys(r.name for r in self.runs))
         if len(stores) > 1:
             raise UsageError("the runs are of several models: explore two of them, study.runs[0].explore(…)")
-        return Framed(
-            page_of(ExplorerAPI(self.runs[0].opened.store, tuple(names)), names, other=names[1] if names[1:] else "")
-        )
+        return Framed(page_of(self.runs[0].opened.store, names))
 
     def __repr__(self):
         values = ", ".join(str(p.value) for p in self.points)

@@ -66,10 +66,11 @@ def explore_command(run, other, page, notes, listing, profile, port, no_browser,
     if notes:
         return _write_notes(open_run(store, names[0]), notes, as_json)
     if page:
-        from treekit.explorer.page import save_page
+        from treekit.explorer.page import page_of
+        from treekit.utils.atomic_write import write_whole
 
-        path = save_page(ExplorerAPI(store, tuple(names)), names, page, other=names[1] if len(names) > 1 else "")
-        facts = dict(file=page, megabytes=round(path.stat().st_size / 1e6, 2), runs=names)
+        write_whole(Path(page), page_of(store, names))
+        facts = dict(file=page, megabytes=round(Path(page).stat().st_size / 1e6, 2), runs=names)
         return click.echo(json.dumps(facts) if as_json else f"{page}: {facts['megabytes']} MB")
     from treekit.explorer.server import ServedExplorer
 
@@ -103,12 +104,17 @@ def _example_if_empty(profile):
     from treekit.config import load_profile
     from treekit.experiments.planning import store_path
 
-    if Path(store_path(offline := load_profile(profile))).exists():
+    if Path(store_path(load_profile(profile))).exists():
         return
-    from treekit.explorer.example import run_example
+    from treekit.experiments.run import run
+    from treekit.experiments.tables import sample_questions
+    from treekit.papers.plugin import papers
+    from treekit.papers.registry import method
 
     click.echo("nothing was run yet: each paper's method answers two example questions first", err=True)
-    run_example(offline)
+    names = [next(iter(paper.short_names)) for paper in papers() if paper.short_names]
+    two = load_profile(profile, n=2)
+    run({name: method(name) for name in names}, sample_questions(two, ("musique",)), load_profile(profile))
 
 
 def _has_display():

@@ -22,7 +22,6 @@ from treekit.experiments.run_records import (
     save_first_wrong,
     saved_runs,
 )
-from ..artefacts.catalog import inventory
 from ..experiments.correct_answers import worth
 from ..experiments.results import Row
 from ..analysis.attribution import Finding
@@ -162,13 +161,6 @@ class OpenRun:
         )
         return cost if known else None
 
-    def find(self, method: str, dataset: str, id: str) -> int:
-        "A row's number. `UsageError` if there is none."
-        for i, (m, d, q, *_) in enumerate(self.kept.rows):
-            if (m, d, q) == (method, dataset, id):
-                return i
-        raise UsageError(f"run {self.name} has no row of {method!r} on question {id!r} of {dataset!r}")
-
 
 def _golds_of(q):
     return [" / ".join(group) for group in ([p.answers for p in q.qa_pairs] or q.answer_groups or [q.answers]) if group]
@@ -270,16 +262,9 @@ def run_of_artefact(
     made = {}
     for run in saved_runs(store):
         made.setdefault(run["about"].get("artefact", ""), run["name"])
-    made.pop("", None)
-    if artefact in made:
-        return made[artefact]
-    none, others = (
-        f"no saved run was made for {artefact}: run `treekit reproduce {artefact}` first",
-        ", ".join(sorted(made)[:8]),
-    )
-    if not made:
-        raise UsageError(none)
-    known = {f"{r['paper']}/{r['artefact']}" for r in inventory()}
-    if artefact in known:
-        raise UsageError(f"{none}; there are runs of {others}")
-    raise UsageError(f"no artefact is named {artefact!r}; saved runs were made for {others}")
+    if artefact not in made:
+        known = ", ".join(sorted(filter(None, made))[:8]) or "none"
+        raise UsageError(
+            f"no saved run was made for {artefact}: run `treekit reproduce {artefact}` first (there are runs of: {known})"
+        )
+    return made[artefact]

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import Application, RequestHandler as TornadoHandler, stream_request_body
+from tornado.web import Application, RequestHandler as TornadoHandler
 
 from ..config import UsageError
 from .api import ExplorerAPI
@@ -44,17 +44,15 @@ MOST_BYTES = 10_000_000  # bytes of a question
 
 # %% ../../nbs/19_explorer/16_server.ipynb #15d83912
 _FILES = {"/explorer.js": "text/javascript", "/explorer.css": "text/css"}
-_WITHOUT_TOKEN = "open the address that `treekit explore` printed"
 _PATIENCE = 30  # seconds for the head of a request, and for its body
 _THREADS = ThreadPoolExecutor(16, "explorer")  # for work on the store; it doesn't hold up other requests
 
 
-@stream_request_body  # a request is refused before its body is read
 class RequestHandler(TornadoHandler):
     "One request of the page. Tornado reads and checks the HTTP message."
 
     def initialize(self, api: ExplorerAPI, token: str):
-        self.api, self.token, self.body = api, token, bytearray()
+        self.api, self.token = api, token
 
     def set_default_headers(self):
         self.clear_header("Server")
@@ -91,17 +89,11 @@ class RequestHandler(TornadoHandler):
         return self.foreign() or not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def prepare(self):
-        "Refuse a request without the token, and one that is too long."
-        path, posts = self.request.path, self.request.method == "POST"
-        guarded = posts or path.startswith("/api/")
+        "Refuse a request without the token."
+        path = self.request.path
+        guarded = self.request.method == "POST" or path.startswith("/api/")
         if self.refused() if guarded else path == "/" and self.foreign():
-            return self.tell(403, dict(error=_WITHOUT_TOKEN))
-        size = self.request.headers.get("Content-Length") or ""  # Tornado refuses one that is no number
-        if size.isdecimal() and (len(size) > 12 or int(size) > MOST_BYTES):
-            self.tell(413, dict(error="that is too long"))
-
-    def data_received(self, chunk: bytes):
-        self.body += chunk
+            self.tell(403, dict(error="open the address that `treekit explore` printed"))
 
     async def get(self):
         "Send the page or its files, or what the page asks for."
@@ -121,7 +113,7 @@ class RequestHandler(TornadoHandler):
 
         def work(path):
             try:
-                wish = json.loads(self.body or b"{}")
+                wish = json.loads(self.request.body or b"{}")
             except (ValueError, RecursionError):
                 raise UsageError("what is to be done comes as JSON") from None
             return self.api.post(path, wish)
@@ -135,8 +127,6 @@ class RequestHandler(TornadoHandler):
             self.tell(200, await asyncio.get_running_loop().run_in_executor(_THREADS, work, path))
         except UsageError as e:
             self.tell(400, dict(error=str(e)))
-        except Exception as e:
-            self.tell(500, dict(error=f"{type(e).__name__}: {e}"))
 
 # %% ../../nbs/19_explorer/16_server.ipynb #af49f688
 class ServedExplorer:

@@ -6,7 +6,7 @@
 __all__ = ['SHOWN', 'mark_of', 'outline', 'marked', 'fact_text', 'details']
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #9a942268
-import json, zlib
+import json, re, zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -165,22 +165,12 @@ def marked(
     words: list[str],  # what to look for, whatever its case
 ) -> list[list[int]]:  # [start, end], in order, none inside another
     "Positions of words in a text, not inside other words; a Korean word may have a particle."
-    low, found = text.lower(), []
-    if len(low) != len(text):
-        low = text  # a letter whose lower case is longer
-    for word in (w.lower() for w in words):
-        at = low.find(word)
-        while at >= 0:
-            before, after = low[at - 1 : at], low[at + len(word) : at + len(word) + 1]
-            particle = "가" <= word[-1] <= "힣"
-            if not (word[0].isalnum() and before.isalnum() or word[-1].isalnum() and after.isalnum() and not particle):
-                found.append([at, at + len(word)])
-            at = low.find(word, at + 1)
-    kept = []
-    for start, end in sorted(found, key=lambda f: (f[0], -f[1])):
-        if not kept or start >= kept[-1][1]:
-            kept.append([start, end])
-    return kept
+    patterns = []
+    for word in sorted(words, key=len, reverse=True):
+        before = r"(?<!\w)" if word[0].isalnum() else ""
+        after = r"(?!\w)" if word[-1].isalnum() and not "가" <= word[-1] <= "힣" else ""
+        patterns.append(f"{before}{re.escape(word)}{after}")
+    return [list(m.span()) for m in re.finditer("|".join(patterns), text, re.I)] if patterns else []
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #ed8fa53e
 _APART = (
@@ -224,8 +214,6 @@ def fact_text(value: Any) -> str:
         return _word(value)
     if isinstance(value, dict) and all(map(_plain, value.values())):
         return _lines(value)
-    if isinstance(value, list) and all(isinstance(v, dict) and {*v} == {"title", "text"} for v in value):
-        return "\n\n".join(f"{v['title']}\n{v['text']}" for v in value)
     if isinstance(value, list) and all(isinstance(v, dict) and all(map(_plain, v.values())) for v in value):
         return "\n\n".join(map(_lines, value))
     short = json.dumps(value, ensure_ascii=False)
