@@ -6,7 +6,7 @@ import pytest
 
 from batch_server import BatchServer
 from treekit.llm.batch_client import BatchClient
-from treekit.core.prompts import Prompt
+from treekit.core.prompts import CallFailed, Prompt
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import TEXT
 
@@ -117,6 +117,13 @@ def test_a_refused_request_of_a_batch_is_classified_as_a_single_one(server, stat
     [failed] = asyncio.run(asked(chat(server, tmp_path, retries=1), TOPICS[:1]))
     assert (failed.kind, advice in failed.what_to_do, f"answered {status}" in str(failed)) == (kind, True, True)
     assert len(server.batches()) == sent
+
+
+@pytest.mark.parametrize("fault", [500, "reset"])
+def test_an_order_whose_reply_is_lost_is_not_repeated(server, fault, tmp_path):
+    server.script(order_faults=[fault])
+    got = asyncio.run(asked(chat(server, tmp_path), TOPICS))
+    assert all(isinstance(c, CallFailed) for c in got) and len(server.batches()) == 1
 
 
 def test_a_batch_that_is_refused_as_a_whole_is_not_kept(server, tmp_path):

@@ -11,7 +11,15 @@ from treekit.experiments.resources import load
 from treekit.core.prompts import Completion
 from treekit.core.method import Context
 from treekit.language.coreference import slots_to_words
-from treekit.papers.searchr.training_data import followed, path_em, path_f1, path_measures, slotted, well_formed
+from treekit.papers.searchr.training_data import (
+    collected,
+    followed,
+    path_em,
+    path_f1,
+    path_measures,
+    slotted,
+    well_formed,
+)
 from treekit.papers.searchr.method import SearchR
 
 SHELF = BM25(
@@ -32,6 +40,8 @@ class Reader:
 
     async def complete(self, request):
         asked = request.inputs.get("question", "")
+        if request.prompt.task == "generate_paths":
+            return [Completion(json.dumps([PATH, [asked]]))]
         told = dict(answer="41,200" if "population" in asked else "Tarn", explanation="")
         value = asked.replace("this place", "Tarn") if request.prompt.task == "reformulate" else told
         return [Completion(request.prompt.format.render(value))]
@@ -42,6 +52,11 @@ def test_a_path_is_labelled_by_the_answer_along_it():
     assert pair.path == PATH and pair.answer.rstrip(".") == "41,200" and pair.right and pair.f1 == 1.0
     wrong = asyncio.run(followed(replace(ASKED, answers=("7",)), PATH, Context(Reader(), SHELF), LOOP))
     assert not wrong.right and wrong.f1 == 0.0
+
+
+def test_a_model_writes_two_paths_and_both_are_followed():
+    pairs = asyncio.run(collected([ASKED], lambda q: Context(Reader(), SHELF), LOOP))
+    assert [pair.path for pair in pairs] == [PATH, (ASKED.question,)] and pairs[0].right
 
 
 def test_gold_measures_itself_as_gold():

@@ -51,7 +51,7 @@ PAGES = {  # paper -> the lines between which its prompts are printed, and what 
         r"(Problem Decomposition|\w+ Answer Generation|Risk Assessment|LLM-as-Verifier)$",
     ),
     "searchr": ("vantage of our method", "Table 11", "\0"),
-    "rdr2": ("### **Prompt C.2", "# D Case", r"#+ .*Prompt C"),
+    "rdr2": ("## **Prompt C.1", "# D Case", r"#+ .*Prompt C"),
 }
 
 
@@ -141,6 +141,9 @@ def test_a_reply_in_the_printed_form_is_read():
     path = ["Who made it?", "Where was this maker born?"]
     assert said["paths.generate"].read(str(path).replace("'", '"')).value == [path]
     assert said["rdr2.route_tag"].read("[ANSWER] 19 [EXPAND] 40").value == [("ANSWER", 19, ""), ("EXPAND", 40, "")]
+    assert said["rdr2.curate"].read('[{"id": 3, "tag": "answer", "explanation": "it says so"}]').value == [
+        ("ANSWER", 3)
+    ]
     assert (
         said["toq.evaluate.ko"]
         .read('{"semantic_coherence": 9, "answerability": 95, "overall_assessment": 9.5, "response_validity": true}')

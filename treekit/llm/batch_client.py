@@ -88,7 +88,8 @@ class _Batches:
         upload = dict(file=("requests.jsonl", data, "application/jsonl"), purpose="batch")
         file = await self._ask(lambda client: client.files.create(**upload))
         order = dict(input_file_id=file.id, endpoint=f"/v1{path}", completion_window="24h")
-        made = await self._ask(lambda client: client.batches.create(**order))
+        # not again: a batch whose answer got lost may be under way, and is paid
+        made = await self._ask(lambda client: client.with_options(max_retries=0).batches.create(**order))
         name = hashlib.sha256(made.id.encode()).hexdigest()[:32]
         self._write(name, dict(keys=list(requests), id=made.id, sent=time.time()))
 

@@ -285,4 +285,9 @@ def behaviours(call: TaskCall) -> list[tuple[str, int, str]]:
     return chosen
 
 # %% ../../../nbs/11_models/2_simulated/14_routing.ipynb #b0c1a008
-HANDLERS = dict(route=behaviours)  # task -> function of a call
+def _curate_route(call: TaskCall) -> list[tuple[str, int]]:
+    "Labels of a view (C.1)."
+    return [(tag, n) for tag, n, _ in behaviours(call)]
+
+
+HANDLERS = dict(route=behaviours, curate_route=_curate_route)  # task -> function of a call
