@@ -4,11 +4,10 @@
 
 # %% auto #0
 __all__ = ['MULTIHOP', 'AMBIGUOUS', 'PRINTED', 'setting', 'sample_questions', 'few_shot_examples', 'with_enough_examples',
-           'run_rows', 'scored_cells', 'paired_difference', 'same_rows', 'same_rows_told', 'by_words', 'spent']
+           'run_rows', 'scored_cells', 'paired_difference', 'by_words', 'spent']
 
 # %% ../../nbs/14_experiments/17_tables.ipynb #735bd41a
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 from ..config import Profile, UsageError, load_profile
@@ -150,65 +149,6 @@ def paired_difference(
         high=t.high,
         p=t.p,
     )
-
-# %% ../../nbs/14_experiments/17_tables.ipynb #de7358d7
-def same_rows(
-    results: Results,
-    metrics: tuple,  # the table's columns, as `Results.values` knows them
-    datasets: tuple = (),  # only these; default: all
-    read=lambda row: {hit["id"] for node in row.trace.nodes for hit in node.data.get("hits", ())},  # passages of a row
-    needed=lambda row, passages: passages & set(row.question.supporting),  # required passages of a question among them
-) -> list[dict]:
-    # returns rows, dataset, n, and number of questions with different calls, passages, required ones, answers, scores
-    "Pairs of rows with equal numbers in all columns, with the number of questions in which they differ."
-    valued, cells, found = [results.values(m, datasets) for m in metrics], results.cells(), []
-    for (a, d), (b, other) in combinations(valued[0], 2):
-        if d != other or any(
-            None in v[a, d] or None in v[b, d] or abs(sum(v[a, d]) - sum(v[b, d])) > 1e-9 for v in valued
-        ):
-            continue
-        pairs = list(zip(*(cells[m, d] for m in (a, b))))
-
-        def others(of, pairs=pairs):
-            return sum(of(x) != of(y) for x, y in pairs)
-
-        found.append(
-            dict(
-                rows=f"{a} = {b}",
-                dataset=PRINTED.get(d, d),
-                n=len(pairs),
-                calls=others(_asked),
-                passages=others(read),
-                needed=others(lambda r: needed(r, read(r))),
-                answers=others(lambda r: r.answer),
-                scores=sum(any(v[a, d][k] != v[b, d][k] for v in valued) for k in range(len(pairs))),
-            )
-        )
-    return found
-
-
-def _asked(row):
-    return sorted(key for node in row.trace.nodes for key in node.calls)
-
-# %% ../../nbs/14_experiments/17_tables.ipynb #64a4711a
-def same_rows_told(
-    pairs: list[dict],  # from `same_rows`
-) -> str:  # Markdown, a line per pair
-    "Description of the differences between rows with equal numbers."
-
-    def line(r):
-        told = f"{r['rows']}, {r['dataset']}, {r['n']} questions: "
-        if not r["calls"]:
-            return told + "the same calls"
-        ends = (
-            f"another answer in {r['answers']}, another score in {r['scores']}" if r["answers"] else "the same answers"
-        )
-        return (
-            f"{told}other calls in {r['calls']}; other passages in {r['passages']}, and among those that are needed in {r['needed']}; "
-            f"{ends}{', and gains and losses are equal' if r['scores'] else ''}"
-        )
-
-    return "\n".join(f"- {line(r)}." for r in pairs) or "No two rows have the same numbers."
 
 # %% ../../nbs/14_experiments/17_tables.ipynb #c9195735
 def by_words(

@@ -15,7 +15,7 @@ from ..config import Profile, UsageError, root
 from ..core.trace_render import show_tree
 from ..experiments.results import Results, Row
 from ..experiments.run import run
-from ..experiments.tables import same_rows, same_rows_told, setting
+from ..experiments.tables import setting
 from .cells import as_run
 from .plots import dot_plot, ran_line, save_figure
 from .tables import contradictions, is_consistent, save_table, to_markdown
@@ -121,12 +121,6 @@ class Artefact:
         "Questions that failed, at most twenty, and why."
         rows = [(r.model, r.profile.retriever, row) for r in self.runs for row in r.failures][:20]
         return [f"{row.method} ({m}, {i}), {row.dataset}, {row.question.id}: {row.error}" for m, i, row in rows]
-
-    def same_rows(self, *of, change: Callable = lambda results: results, **how):
-        "Rows with equal numbers, compared question by question, as Markdown."
-        from IPython.display import Markdown
-
-        return Markdown(same_rows_told([pair for r in self.runs for pair in same_rows(change(r), *of, **how)]))
 
 # %% ../../nbs/16_figures/16_artefact.ipynb #1aba9377
 def choices_of(

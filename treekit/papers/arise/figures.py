@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['NOTE5', 'steps_to_answer', 'is_right', 'run_case', 'pipeline_rank', 'states_to_draw', 'draw_search', 'draw_both',
-           'save_case', 'space', 'space_rows', 'draw_space', 'against_thinkers', 'by_rounds', 'still_changing']
+           'save_case', 'space', 'space_rows', 'draw_space', 'against_thinkers', 'by_rounds']
 
 # %% ../../../nbs/17_papers/3_arise/07_figures.ipynb #4c3a3072
-import re
 from functools import partial
 
 from ...baselines import revising
@@ -298,18 +297,3 @@ def _after(row, i):
     "Answer and facts of the best path after `i` iterations."
     then = {} if row.error else row.trace.answer.data["after"][str(i)]
     return then.get("answer", ""), then.get("facts", ())
-
-
-def still_changing(t: Artefact, rounds: list[int]):  # pandas.DataFrame
-    "After each number of iterations, the searches without anything new to expand, and the questions whose best path changed."
-    import pandas as pd
-
-    rows, made = [r for r in t.runs[0].rows if not r.error], []
-    ends = [
-        next((int(m[1]) for note in r.trace.notes if (m := re.search(r"after round (\d+)", note))), None) for r in rows
-    ]
-    for before, i in zip((None, *rounds), rounds):
-        done = sum(e is not None and e <= i for e in ends)
-        other = sum(_after(r, before) != _after(r, i) for r in rows) if before else None
-        made.append(dict(iterations=i, nothing_new=f"{done} of {len(rows)}", other_best_path=other))
-    return pd.DataFrame(made)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'NOTE3', 'asked_questions', 'left_out', 'printed', 'read_as', 'affordable',
            'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'answered', 'in_small',
-           'against', 'same_rows']
+           'against']
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #0a441fe5
 from collections.abc import Callable
@@ -225,11 +225,6 @@ def against(t: Artefact, ours: str = "RDR2 (Ours)"):
     others = {m: list(zip(values[ours, d], own)) for (m, d), own in values.items() if m != ours}
     t.show([dict(method=m) | experiments.paired_difference(pairs) for m, pairs in others.items()], "tests")
     return t["tests"]
-
-
-def same_rows(t: Artefact, metrics: tuple, datasets: tuple = (), needed=lambda row, some: some):
-    "Rows with equal numbers, compared by the reader's passages and by the answers that ALCE scores, as Markdown."
-    return t.same_rows(metrics, datasets, change=as_alce, read=lambda row: passages(row.trace), needed=needed)
 
 
 NOTE3 = (

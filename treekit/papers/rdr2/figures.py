@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['OWN_CASE', 'candidate_questions', 'choose_case', 'documents_of', 'router_views', 'router_reply', 'routing_lines',
            'document_to_show', 'tree_behind', 'shown_nodes', 'show_path', 'draw_path', 'beside', 'find_case',
-           'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'expansions', 'routing_sizes', 'router_scores',
-           'router_curve', 'over_retrievers']
+           'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'routing_sizes', 'router_scores', 'router_curve',
+           'over_retrievers']
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4f3115e2
 from collections.abc import Iterable
@@ -429,18 +429,6 @@ def draw_sweeps(t: Artefact) -> None:
                 look = printed_look("Llama-3.1-8b") | marker
                 series.append(Series(f"{shown}, printed", [*told.x], [*told.published], look=look))
     t.draw(partial(line_panels, panels, xlabel="number of them", ylabel="%", across=4, dodge=0.08))
-
-
-def expansions(t: Artefact):
-    "Headings that the router asks to expand, per question, as Markdown."
-    rows = []
-    for r in t.runs[0].rows:
-        asked = sum(len(n.data["expands"]) for n in r.trace.nodes if n.kind == "routing")
-        counts = r.trace.roots[0].data.get("counts", {})
-        rows.append(dict(method=r.method, asked=asked) | {k: counts.get(k, 0) for k in ("seen", "empty", "limit")})
-    made = t.show(rows).groupby("method", sort=False).mean()
-    t.show(made.reset_index(), "expansions", 2)
-    return t["expansions"]
 
 
 def _scored_row(method, dataset, metric, values, mean, low=None, high=None):

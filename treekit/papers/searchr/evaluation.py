@@ -5,8 +5,7 @@
 # %% auto #0
 __all__ = ['SETS', 'STAGE_OF_ROW', 'LAST', 'RUNS', 'NOTE8', 'setting', 'navigator', 'who_navigates', 'what_ran', 'runs_of',
            'Rerun', 'Runs', 'with_spread', 'run_rows', 'printed', 'scored_cells', 'against', 'answered', 'rows_of',
-           'mark_best', 'supporting_read', 'index_costs', 'steps_asked', 'time_table', 'draw_curve', 'sizes_table',
-           'stages_table']
+           'mark_best', 'supporting_read', 'index_costs', 'time_table', 'draw_curve', 'sizes_table', 'stages_table']
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #4fdcc31f
 import json
@@ -386,16 +385,6 @@ NOTE8 = (
     "substitute for a language model's extraction: it follows the sentences of the synthetic wiki, and misses a fact more often "
     "where a sentence does not name its subject."
 )
-
-
-def steps_asked(t: Artefact):  # pandas.DataFrame
-    "Mean number of sub-questions of each row, and the share of questions with as many as the gold decomposition."
-    rows = [r for r in t.runs[0].rows if not r.error]
-    asked = t.show(
-        [dict(method=r.method, steps=sum(n.kind == "sub-question" for n in r.trace.nodes)) for r in rows], "asked"
-    )
-    asked["as_gold"] = [n == len(r.question.decomposition) for n, r in zip(asked.steps, rows)]
-    return asked.groupby("method", sort=False).mean().round(2)
 
 # %% ../../../nbs/17_papers/4_searchr/07_evaluation.ipynb #bfef63c3
 def time_table(*given, dataset: str = "musique", latency: float = 5.4) -> Artefact:  # part: seconds, of this run

@@ -4,9 +4,8 @@
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'questions_of', 'setting', 'question_note',
-           'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'against', 'judge_agreement', 'at_level',
-           'by_level', 'resolved_failures', 'steps_between', 'run_table', 'answered', 'by_type', 'save_levels',
-           'save_resolved']
+           'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'against', 'at_level', 'by_level',
+           'resolved_failures', 'steps_between', 'run_table', 'answered', 'save_levels', 'save_resolved']
 
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #7e5c5152
 import re
@@ -192,26 +191,6 @@ def against(
                 out.append(dict(method=method, dataset=name, metric=metric) | experiments.paired_difference(pairs))
     return out
 
-# %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #a7c1e005
-def judge_agreement(results: Results) -> list[dict]:  # dataset, n, judge, plain rule: shares of responses
-    'Agreement with gold answers: of the Query Evaluator\'s validity, and of a rule that looks for "not found" only.'
-    out = []
-    for dataset in dict.fromkeys(r.dataset for r in results.rows):
-        rows = [
-            (r, right)
-            for r in results.rows
-            if r.dataset == dataset and not r.error
-            if (right := is_right(r.answer, r.question)) is not None
-        ]
-        if not rows:
-            continue
-        judge = [(evaluation(r)["R.Val"] > 0) == (right > 0) for r, right in rows]
-        rule = [(not ABSTAINS.search(r.answer)) == (right > 0) for r, right in rows]
-        out.append(
-            {"dataset": dataset, "n": len(rows), "judge": sum(judge) / len(rows), "plain rule": sum(rule) / len(rows)}
-        )
-    return out
-
 # %% ../../../nbs/17_papers/2_toq/05_evaluation.ipynb #590c5a0c
 DEPTHS = (1, 2, 3, 4)
 
@@ -273,7 +252,7 @@ def run_table(
 
 
 def answered(artefact: str, given: tuple, methods: dict, dataset: str, corpus: str = "") -> Artefact:
-    "Tables 2 and 3. Parts: against, judge."
+    "Tables 2 and 3. Part: against."
     t, note = run_table(artefact, given, methods, dataset, corpus)
     note += (
         " Ans and R.Val in percent. The columns marked (own) are not the paper's: COVER-EM (own) is of the response's "
@@ -284,22 +263,11 @@ def answered(artefact: str, given: tuple, methods: dict, dataset: str, corpus: s
     t.dots(table[table.metric != OWN[1]], across=5)
     note = f"ToQ minus the other, shares, paired by question. p: two-sided sign-flip permutation test. Model: {t.runs[0].model}."
     t.save(against(t.runs[0]), "against", "ToQ against each method", note)
-    t.show(judge_agreement(t.runs[0]), "judge", 2)
     return t
 
 
-def by_type(t: Artefact):  # pandas.DataFrame
-    "R.Val and COVER-EM by the question's type."
-    import pandas as pd
-
-    rows = [(r, is_right("" if r.error else r.answer, r.question)) for r in t.runs[0].rows]
-    cells = [dict(method=r.method, type=r.question.type, valid=evaluation(r)["R.Val"], right=v) for r, v in rows]
-    found = pd.DataFrame(cells).assign(right=lambda d: pd.to_numeric(d.right))
-    return found.pivot_table(index="method", columns="type", values=["valid", "right"], sort=False).round(2)
-
-
 def save_levels(t: Artefact, note: str) -> None:
-    "Save Table 4: response validity at each level of the tree. Parts: steps, types."
+    "Save Table 4: response validity at each level of the tree. Part: steps."
     [results], rows = t.runs, []
     name, levels = results.rows[0].dataset, by_level(results.rows)
     for level in DEPTHS:
@@ -318,20 +286,10 @@ def save_levels(t: Artefact, note: str) -> None:
         f"Model: {results.model}."
     )
     t.save(steps_between(levels), "steps", "each level against the one before", note)
-    kinds = {
-        kind: [i for i, r in enumerate(results.rows) if r.question.type == kind]
-        for kind in dict.fromkeys(r.question.type for r in results.rows)
-    }
-    valid = {level: [e["valid"] for e in levels[level]] for level in DEPTHS}
-    t.show(
-        [dict(level=d) | {k: sum(valid[d][i] for i in at) / len(at) for k, at in kinds.items()} for d in DEPTHS],
-        "types",
-        2,
-    )
 
 
 def save_resolved(t: Artefact, note: str) -> None:
-    "Save Table 5: failures of a single retrieval, by the level that resolves them. Parts: right, examples."
+    "Save Table 5: failures of a single retrieval, by the level that resolves them."
     [results], rows = t.runs, []
     name, levels = results.rows[0].dataset, by_level(results.rows)
     found, places = resolved_failures(levels), [i for i, e in enumerate(levels[1]) if not e["valid"]]
@@ -347,23 +305,3 @@ def save_resolved(t: Artefact, note: str) -> None:
     )
     table = t.save(t.compared(rows), note=note, digits=1)
     t.dots(table[table.metric == "Rate"])
-    own = {level: [levels[level][i] for i in places] for level in DEPTHS}
-    t.show(
-        [
-            dict(
-                level=level,
-                resolved=int(sum(found[level])),
-                right_among_them=sum(e["right"] or 0 for e in some if e["valid"]),
-            )
-            | dict(right_among_all_failures=sum(e["right"] or 0 for e in some))
-            for level, some in own.items()
-        ],
-        "right",
-        0,
-    )
-    deeper = [i for i in places if levels[DEPTHS[-1]][i]["valid"]][:9]
-    answers = [
-        dict(question=results.rows[i].question.question) | {f"level {d}": levels[d][i]["response"] for d in DEPTHS}
-        for i in deeper
-    ]
-    t.show(answers, "examples")

@@ -4,26 +4,23 @@
 
 # %% auto #0
 __all__ = ['COLUMNS', 'table1_methods', 'scored_cells', 'answered', 'retrieval_table', 'indexes_table', 'draw_both', 'draw_one',
-           'sorted_answers', 'save_examples', 'save_rates', 'agreements', 'print_longest_bar', 'money', 'dearer',
-           'money_in_and_out']
+           'sorted_answers', 'save_examples', 'save_rates', 'agreements', 'money', 'money_in_and_out']
 
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #63952497
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, product
+from itertools import combinations
 
 from ...analysis.cases import ClassifiedAnswers, examples_table, pick_example, rates, sort
-from ...analysis.outcomes import agreement, calls_of, raters, read_annotations
+from ...analysis.outcomes import agreement, raters, read_annotations
 from ...baselines import prompting, react
 from ...config import choose
 from ...core.method import configure
-from ...core.trace_render import show_tree
 from ...core.types import Question
 from ...experiments import tables
 from ...experiments.costs import billed_as, bills, cost_scores, cost_table, dollars
-from ...experiments.planning import store_path
 from ...experiments.resources import load
 from ...experiments.results import Row, replied
 from ...figures.artefact import Artefact
@@ -37,7 +34,6 @@ from . import tree_retrieval
 from .method import METHODS, TreeRare
 from ...scoring.outcome_prompt import OUTCOMES
 from ...scoring.short import cover_em, em
-from ...store.run_store import Store
 from ...experiments.tables import MULTIHOP
 
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #ccfd3561
@@ -257,20 +253,6 @@ def agreements(t: Artefact, s: ClassifiedAnswers, annotations: str):  # pandas.D
         made.append(dict(one=one, other=other, answers=k, agree=agree, kappa=kappa))
     return t.show(made, "agreement")
 
-
-def print_longest_bar(t: Artefact, s: ClassifiedAnswers) -> None:
-    "Print the first answer of TreeRare's longest bar, its tree, and the calls of the node that attribution names."
-    mine = [i for i, r in enumerate(s.rows) if r.method == "TreeRare" and not r.error]
-    found = [s.views[s.leading][i] for i in mine]
-    bar = max({*found} - {"Success"} or {"Success"}, key=lambda o: (found.count(o), o))
-    i = mine[found.index(bar)]
-    row, finding, ways = s.rows[i], s.findings[i], {way: v[i] for way, v in s.views.items()}
-    print(f"{ways}\nprediction {row.key[:12]}\nfinding: {finding.kind} | {finding.why}\n\n{show_tree(row.trace)}")
-    for call in calls_of(row, Store(store_path(t.P))):
-        if finding.node in (None, call["node"]):
-            print(f"{'=' * 20} {call['step']} | call {call['key'][:12]} | {call['model']}")
-            print(call["messages"][-1]["content"][:600], "…\n--- reply:", call["reply"][:400], "\n")
-
 # %% ../../../nbs/17_papers/1_treerare/06_evaluation.ipynb #18d17c7f
 _SERIES = {  # row of Table 1 -> series of Figure 4
     "TreeRare (CT)": "TreeRare (CT)",
@@ -317,19 +299,6 @@ def money(*given, billed: str) -> Artefact:  # parameters of its notebook
     )
     t.draw(partial(cost_bars, bars, {column: who}, unit, (*_SERIES.values(),)), ran=ran)
     return t
-
-
-def dearer(t: Artefact):  # pandas.DataFrame
-    "The text's claims about costs, on the run of Figure 4."
-    table, made = t.tables[""][0], []
-    column = "dollars per 500" if table["dollars per 500"].notna().any() else "tokens_in per question"
-    cost = table.set_index(["method", "dataset"])[column].to_dict()
-    trees = ("TreeRare (CT)", "TreeRare (DT)")
-    for a, b in (trees, *product(("TOT", "SC (few-shot)"), trees)):
-        both = [d for d in dict.fromkeys(table.dataset) if {(a, d), (b, d)} <= {*cost}]
-        more = sum(cost[a, d] > cost[b, d] for d in both)
-        made.append({"claim": f"{a} costs more than {b}", column: f"on {more} of {len(both)} data sets"})
-    return t.show(made, "claims")
 
 
 def money_in_and_out(*given, billed: str) -> Artefact:  # parameters of its notebook
