@@ -4,18 +4,17 @@
 
 # %% auto #0
 __all__ = ['FUNCTION_WORDS', 'fold_word', 'words_with_offsets', 'aliases', 'capitalised_runs', 'capitalised', 'NameMatcher',
-           'pack_lists', 'invert_table', 'MentionIndex', 'mention_index', 'Weights', 'EntityBridging']
+           'MentionIndex', 'mention_index', 'Weights', 'EntityBridging']
 
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #1b1a36f6
 import itertools, math, re, threading, unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import astuple, dataclass
 from functools import cached_property, lru_cache
 
 from ..language.words import stop_words
 from .bm25 import BM25, Hit, Retriever, top_k, check_queries
-from ..config import UsageError, work_dir
-from ..utils.array_cache import cached_arrays
+from ..config import UsageError
 from ..corpora.corpus_hash import Passages
 
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #b04a0cfd
@@ -115,98 +114,40 @@ class NameMatcher:
             i += step
         return found
 
-# %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #56eeecb8
-def pack_lists(lists):
-    "Lists of numbers as one array, with the start of each list."
-    import numpy as np
-
-    starts = np.concatenate([[0], np.cumsum([len(x) for x in lists])]).astype(np.int64)
-    return starts, np.fromiter(itertools.chain.from_iterable(lists), dtype=np.int64)
-
-
-def invert_table(starts, items, size):
-    "Invert a table of rows and columns."
-    import numpy as np
-
-    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    order = np.argsort(items, kind="stable")
-    return np.concatenate([[0], np.cumsum(np.bincount(items, minlength=size))]).astype(np.int64), rows[order]
-
-# %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #de9bd3bc
-_VERSION = 1
-
-
-def _mentioned(passages):
-    "Names of a corpus and three tables: the passages about each name, the names in each title and in each text."
-    import numpy as np
-    from tqdm.auto import tqdm
-
-    about, seen = {}, Counter()
-    for i, p in enumerate(passages):
-        for alias in aliases(p.title):
-            about.setdefault(alias, []).append(i)
-    for p in tqdm(passages, desc="names", unit=" passages", delay=2):
-        seen.update(list(dict.fromkeys(capitalised(p.title) + capitalised(p.text))))
-    known = NameMatcher(list(dict.fromkeys([*about, *(n for n, c in seen.items() if c > 1)])))
-
-    def in_title(p):
-        return {n for n, _, _ in known.find(p.title, inner=True)} | {known.number[a] for a in aliases(p.title)}
-
-    titles = [sorted(in_title(p)) for p in passages]
-    texts = [
-        sorted({n for n, _, _ in known.find(p.text)})
-        for p in tqdm(passages, desc="mentions", unit=" passages", delay=2)
-    ]
-    made = dict(names=np.array("\n".join(" ".join(n) for n in known.names)))
-    for key, lists in dict(about=[about.get(n, []) for n in known.names], title=titles, text=texts).items():
-        made[f"{key}_starts"], made[f"{key}_items"] = pack_lists(lists)
-    return made
-
 # %% ../../nbs/09_retrieval/05_entity_bridging.ipynb #83922b14
 class MentionIndex:
-    "Index of the names of a corpus: the passages about each name and those that mention it. Cached on disk, built in seconds."
+    "Index of the names of a corpus: the passages about each name and those that mention it. Built in seconds."
 
     def __init__(
         self,
         passages,  # a corpus in memory
     ):
-        self.passages = Passages.of(passages)
-        self.corpus = self.passages.fingerprint
-        cached_arrays(
-            work_dir("mentions") / f"{self.corpus}-v{_VERSION}.npz", lambda: _mentioned(self.passages), self._load
-        )
-
-    def _load(self, made):
         import numpy as np
+        from tqdm.auto import tqdm
 
-        self.matcher = NameMatcher([tuple(n.split(" ")) for n in str(made["names"]).split("\n") if n])
+        self.passages = Passages.of(passages)
+        self.position = {p.id: i for i, p in enumerate(self.passages)}
+        about, seen = defaultdict(list), Counter()
+        for i, p in enumerate(tqdm(self.passages, desc="names", unit=" passages", delay=2)):
+            for alias in aliases(p.title):
+                about[alias].append(i)
+            seen.update([*dict.fromkeys(capitalised(p.title) + capitalised(p.text))])
+        self.matcher = NameMatcher(list(dict.fromkeys([*about, *(n for n, c in seen.items() if c > 1)])))
         self.names, self.find = self.matcher.names, self.matcher.find
-        self._position = {p.id: i for i, p in enumerate(self.passages)}
-        self.about, self.title_of, self.text_of = (
-            (made[f"{k}_starts"], made[f"{k}_items"]) for k in ("about", "title", "text")
-        )
-        self.in_title, self.in_text = (invert_table(*table, len(self.names)) for table in (self.title_of, self.text_of))
-        n, df = len(self.passages), np.zeros(len(self.names))
-        for i in range(n):
-            df[np.union1d(self.row(self.title_of, i), self.row(self.text_of, i))] += 1
-        self.df, self.weight = df, np.log((n + 1) / (df + 0.5)) / np.log(n + 1)
-        return self
-
-    @staticmethod
-    def row(table, i):
-        "Row of a table: numbers of passages or of names."
-        starts, items = table
-        return items[starts[i] : starts[i + 1]]
-
-    def position(self, passage) -> int:
-        "Position of a passage in the corpus. Raises a `UsageError` for an unknown passage."
-        try:
-            return self._position[passage.id]
-        except KeyError:
-            raise UsageError(
-                f"passage {passage.id!r} is not in the corpus whose mentions were indexed: "
-                "give EntityBridging the passages that its retriever searches"
-            ) from None
+        self.about = [about.get(name, []) for name in self.names]  # of each name: numbers of passages
+        self.in_title, self.in_text = ([[] for _ in self.names] for _ in range(2))
+        self.mentioned = []  # of each passage: numbers of the names in its title or its text
+        for i, p in enumerate(tqdm(self.passages, desc="mentions", unit=" passages", delay=2)):
+            title = {n for n, _, _ in self.find(p.title, inner=True)}
+            title.update(self.matcher.number[alias] for alias in aliases(p.title))
+            text = {n for n, _, _ in self.find(p.text)}
+            for names, passages_with in ((title, self.in_title), (text, self.in_text)):
+                for name in names:
+                    passages_with[name].append(i)
+            self.mentioned.append(sorted(title | text))
+        n, found = len(self.passages), Counter(itertools.chain.from_iterable(self.mentioned))
+        self.df = np.array([found[k] for k in range(len(self.names))], dtype=float)
+        self.weight = np.log((n + 1) / (self.df + 0.5)) / np.log(n + 1)
 
     @cached_property
     def words(self) -> BM25:
@@ -258,11 +199,8 @@ class _QueryLinks:
 
     def names(self, s):
         "Names in a source that are followed."
-        import numpy as np
-
         index, most = self.index, max(20, self.b.hub * len(self.index.passages))
-        names = np.union1d(index.row(index.text_of, s), index.row(index.title_of, s))
-        return [k for k in names if k not in self.asked and index.df[k] <= most]
+        return [k for k in index.mentioned[s] if k not in self.asked and index.df[k] <= most]
 
     def _rest(self, s):
         "Relevance of each passage to the phrase that remains after reading `s`."
@@ -283,8 +221,8 @@ class _QueryLinks:
         index, w, n = self.index, self.b.weights, len(self.index.passages)
         about, part, text = np.zeros(n), np.zeros(n), np.zeros(n)
         for k in self.names(s):
-            for table, values in ((index.about, about), (index.in_title, part), (index.in_text, text)):
-                found = index.row(table, k)
+            for passages, values in ((index.about, about), (index.in_title, part), (index.in_text, text)):
+                found = passages[k]
                 namesakes = len(found) if values is about else 1
                 if len(found):
                     values[found] = np.maximum(values[found], index.weight[k] / namesakes)
@@ -297,25 +235,21 @@ class _Scores:
     "Scores of one query over a corpus."
 
     def __init__(self, bridged, query, hits, inherited):
-        self.b, self.index, self.links = bridged, bridged.index, _QueryLinks(bridged, query)
-        self._start(query, hits, inherited)
-        self._follow()
-
-    def _start(self, query, hits, inherited):
-        "Initial scores s_0, including those inherited from children in a tree."
         import numpy as np
 
+        self.b, self.index, self.links = bridged, bridged.index, _QueryLinks(bridged, query)
         index, weights, n = self.index, self.b.weights, len(self.index.passages)
         self.named, self.direct, self.inherited = np.zeros(n), np.zeros(n), np.zeros(n)
         for k, _, _ in index.find(query):
-            about = index.row(index.about, k)
-            if len(about):
+            about = index.about[k]
+            if about:
                 self.named[about] = np.maximum(self.named[about], weights.named * index.weight[k] / len(about))
         for hit in hits:
             if hit.rank <= self.b.depth:
-                self.direct[index.position(hit.passage)] = weights.direct * 3 / (2 + hit.rank)
+                self.direct[index.position[hit.passage.id]] = weights.direct * 3 / (2 + hit.rank)
         for passage, weight in inherited.items():
-            self.inherited[index.position(passage)] = weight
+            self.inherited[index.position[passage.id]] = weight
+        self._follow()
 
     def _follow(self):
         "Rounds of s_h."
@@ -369,14 +303,8 @@ class EntityBridging:
         depth: int = 100,  # depth of the retriever's ranking
         hub: float = 0.02,  # names in more than this share of the passages are not followed
     ):
-        self.retriever, self.weights, self.sources, self.hops, self.depth, self.hub = (
-            retriever,
-            weights,
-            sources,
-            hops,
-            depth,
-            hub,
-        )
+        self.retriever, self.weights = retriever, weights
+        self.sources, self.hops, self.depth, self.hub = sources, hops, depth, hub
         self.passages = _passages(retriever) if passages is None else passages
         self._making, self._index = threading.Lock(), None
 
@@ -389,7 +317,7 @@ class EntityBridging:
             self.hops,
             self.depth,
             f"{self.hub:g}",
-            f"v{_VERSION}",
+            "v1",
         ]
         return f"bridged({','.join(map(str, parts))}):{self.retriever.fingerprint}"
 

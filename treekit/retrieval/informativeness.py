@@ -4,16 +4,16 @@
 
 # %% auto #0
 __all__ = ['LITERAL', 'name_of', 'importance', 'ranked', 'Extensions', 'EntityMatch', 'ScoreExplanation', 'EntityIndex',
-           'index_passages', 'Informativeness', 'interleave', 'DualPath']
+           'rank_entities', 'Informativeness', 'interleave', 'DualPath']
 
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #d6a8763b
-import bisect, hashlib, math, random
+import bisect, math, random
+from collections import Counter, defaultdict
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal
 
-from ..config import UsageError, choose, work_dir
-from ..utils.array_cache import cached_arrays
+from ..config import UsageError, choose
 from ..corpora.corpus_hash import Passages
 from .bm25 import Hit, Retriever, top_k, check_queries
 from treekit.retrieval.entity_bridging import (
@@ -21,9 +21,7 @@ from treekit.retrieval.entity_bridging import (
     aliases,
     capitalised_runs,
     fold_word,
-    invert_table,
     mention_index,
-    pack_lists,
     words_with_offsets,
 )
 from .dense import Hybrid
@@ -57,14 +55,9 @@ def importance(
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #5f6e5889
 def ranked(
     importances: dict,  # in the order of mention
-    ties: str = "shared",  # "shared" or "first"
 ) -> dict:  # name -> rank from 1
-    "Eq. 9: ranks of the entities by importance."
-    choose("way with ties", ties, ["shared", "first"])
-    order = sorted(importances, key=lambda name: -importances[name])
-    if ties == "first":
-        return {name: rank for rank, name in enumerate(order, 1)}
-    best = {}
+    "Eq. 9: ranks of the entities by importance. Equal ones share the better rank."
+    order, best = sorted(importances, key=lambda name: -importances[name]), {}
     for rank, name in enumerate(order, 1):
         best.setdefault(importances[name], rank)
     return {name: best[importances[name]] for name in order}
@@ -106,111 +99,68 @@ class ScoreExplanation:
     found: tuple[EntityMatch, ...] = ()  # largest contribution first
     note: str = ""  # reason for a score of 0
 
-# %% ../../nbs/09_retrieval/08_informativeness.ipynb #dd194a58
-def _ranges(starts, rows):
-    "Positions of all items of the given rows of a table."
-    import numpy as np
-
-    lengths = starts[rows + 1] - starts[rows]
-    return np.repeat(starts[rows] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
-
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #2a434210
 class EntityIndex:
     "Inverted index of names and of their words."
 
-    def __init__(self, made, n):
-        import numpy as np
-
-        self.n, self.names = n, [tuple(name.split(" ")) for name in str(made["names"]).split("\n") if name]
-        self.notes = str(made["notes"]).split("\n")
-        self.items, self.importance, self.rank = made["items"], made["importance"], made["rank"]
-        self.number = {name: k for k, name in enumerate(self.names)}
-        self.passage = np.repeat(np.arange(n), np.diff(made["starts"]))
-        self.entries = np.argsort(self.items, kind="stable")  # of each name, by passage
-        self.starts = np.concatenate([[0], np.cumsum(np.bincount(self.items, minlength=len(self.names)))]).astype(
-            np.int64
-        )
-        self.vocabulary, rows = {}, []
-        for name in self.names:
-            rows.append([self.vocabulary.setdefault(w, len(self.vocabulary)) for w in dict.fromkeys(name)])
-        table = pack_lists(rows)
-        self.with_word = invert_table(*table, len(self.vocabulary))
-        size = max(1, len(self.vocabulary))
-        with_words = np.repeat(
-            self.passage, np.diff(table[0])[self.items]
-        )  # passage number for each word of each of its names
-        pairs = np.unique(with_words * size + table[1][_ranges(table[0], self.items)])  # distinct (passage, word) pairs
-        df = np.bincount(pairs % size, minlength=len(self.vocabulary))
-        self.idf = np.log((n + 1) / (df + 0.5)).round(9)
-        self.weight = np.array([math.fsum(self.idf[w] for w in row) for row in rows])
+    def __init__(
+        self,
+        rows,  # of each passage: its entities, as from `rank_entities`
+    ):
+        self.n, self.number, self.entries = len(rows), {}, []
+        for i, row in enumerate(rows):
+            for name, importance, rank in row:
+                k = self.number.setdefault(name, len(self.number))
+                if k == len(self.entries):
+                    self.entries.append([])
+                self.entries[k].append((i, importance, rank))
+        self.names = list(self.number)
+        self.with_word, passages = defaultdict(list), defaultdict(set)
+        for name, k in self.number.items():
+            for word in dict.fromkeys(name):
+                self.with_word[word].append(k)
+                passages[word].update(i for i, _, _ in self.entries[k])
+        self.idf = {w: round(math.log((self.n + 1) / (len(some) + 0.5)), 9) for w, some in passages.items()}
+        self.weight = [math.fsum(self.idf[w] for w in dict.fromkeys(name)) for name in self.names]
 
     def _close(self, name, least):
         "Similar names: their numbers and similarities, most similar first."
-        import numpy as np
-
         exact = self.number.get(name)
         if not least:
-            return ([] if exact is None else [exact]), [1.0] * (exact is not None)
-        shared, whole, (starts, names) = np.zeros(len(self.names)), [], self.with_word
+            return [] if exact is None else [(exact, 1.0)]
+        shared, unknown = Counter(), math.log((self.n + 1) / 0.5)
         for word in dict.fromkeys(name):
-            w = self.vocabulary.get(word)
-            whole.append(math.log((self.n + 1) / 0.5) if w is None else float(self.idf[w]))
-            if w is not None:
-                shared[names[starts[w] : starts[w + 1]]] += self.idf[w]
-        some = shared.nonzero()[0]
-        closeness = (shared[some] / np.sqrt(math.fsum(whole) * self.weight[some])).round(9)
+            for k in self.with_word.get(word, ()):
+                shared[k] += self.idf[word]
+        whole = math.fsum(self.idf.get(word, unknown) for word in dict.fromkeys(name))
+        found = {k: round(both / math.sqrt(whole * self.weight[k]), 9) for k, both in sorted(shared.items())}
         if exact is not None:
-            closeness[some == exact] = 1.0
-        keep = closeness >= least
-        some, closeness = some[keep], closeness[keep]
-        order = np.argsort(-closeness, kind="stable")
-        return some[order].tolist(), closeness[order].tolist()
+            found[exact] = 1.0
+        close = [(k, closeness) for k, closeness in found.items() if closeness >= least]
+        return sorted(close, key=lambda pair: -pair[1])
 
     def parts(self, name, steps):
-        "Contribution of an entity of the question to each passage, with the matching entry and its similarity."
+        "Contribution of an entity of the question to each passage, with the matching name and its similarity."
         import numpy as np
 
         part, which, near = np.zeros(self.n), np.full(self.n, -1), np.zeros(self.n)
-        for k, closeness in zip(*self._close(name, steps.linking)):
-            entries = self.entries[self.starts[k] : self.starts[k + 1]]
-            passages, value = self.passage[entries], closeness / self.rank[entries]
+        for k, closeness in self._close(name, steps.linking):
+            passages, _, ranks = np.array(self.entries[k]).T
+            value = closeness / ranks
             better = value > part[passages]
             at = passages[better]
-            part[at], which[at], near[at] = value[better], entries[better], closeness
+            part[at], which[at], near[at] = value[better], k, closeness
         if steps.rarity and part.any():
             part *= max(0.0, math.log((self.n + 1) / (math.fsum(part) + 0.5)) / math.log(self.n + 1))
         return part, which, near
 
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #36103e21
-_VERSION = 1
-
-
-def index_passages(passages, annotations, spans_of, ties, title_first):
-    "Entities of passages with importance and rank, as arrays for `EntityIndex`."
-    import numpy as np
-    from tqdm.auto import tqdm
-
-    number, rows, notes = {}, [], []
-    annotated_passages = annotations([annotated_text(p) for p in passages])
-    for passage, annotated in zip(tqdm(passages, desc="entities", unit=" passages", delay=2), annotated_passages):
-        imp = importance(annotated, spans_of(passage, annotated))
-        first = [a for a in aliases(passage.title) if a in imp] if title_first else []
-        order = ranked(imp, ties)
-        if first:
-            order = ranked({**imp, **dict.fromkeys(first, max(imp.values()) + 1)}, ties)
-        rows.append([(number.setdefault(name, len(number)), imp[name], rank) for name, rank in order.items()])
-        notes.append(annotated.note or ("" if rows[-1] else "the passage has no entity"))
-    made = dict(names=np.array("\n".join(" ".join(n) for n in number)), notes=np.array("\n".join(notes)))
-    made["starts"], made["items"] = pack_lists([[k for k, _, _ in row] for row in rows])
-    made["importance"], made["rank"] = (
-        np.array([entry[i] for row in rows for entry in row], dtype=np.int32) for i in (1, 2)
-    )
-    return made
-
-
-def _all_parsed(made):
-    "Whether every passage was parsed. Only then is the index cached."
-    return not any(n.startswith("not parsed") for n in str(made["notes"]).split("\n"))
+def rank_entities(passage, annotated, spans, title_first):
+    "Entities of a passage: (name, importance, rank)."
+    imp = importance(annotated, spans)
+    first = [a for a in aliases(passage.title) if a in imp] if title_first else []
+    order = ranked(imp | dict.fromkeys(first, max(imp.values(), default=0) + 1))
+    return [(name, imp[name], rank) for name, rank in order.items()]
 
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #8e88572b
 def _names_in(question, annotated, known):
@@ -229,24 +179,21 @@ def _names_in(question, annotated, known):
     return [name for name, _, _ in sorted(kept, key=lambda s: s[1])]
 
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #e9fc07b8
-def _informed(index, i, parts):
+def _informed(index, i, parts, note):
     "Explanation of the score of passage `i`, from the contributions of the question's entities."
     found = []
     for name, part, which, closeness in parts:
         if not part[i]:
             continue
-        entry = int(which[i])
-        itself = " ".join(index.names[index.items[entry]])
-        importance, rank = int(index.importance[entry]), int(index.rank[entry])
-        found.append(
-            EntityMatch(
-                " ".join(name), itself, importance, rank, round(float(closeness[i]), 6), round(float(part[i]), 6)
-            )
-        )
+        k = int(which[i])
+        importance, rank = next((imp, rank) for passage, imp, rank in index.entries[k] if passage == i)
+        both = " ".join(name), " ".join(index.names[k])
+        found.append(EntityMatch(*both, importance, rank, round(float(closeness[i]), 6), round(float(part[i]), 6)))
     why_not = "none of the question's entities is in the passage" if parts else "the question has no entity"
-    note = "" if found else index.notes[i] or why_not
     return ScoreExplanation(
-        round(math.fsum(f.part for f in found), 6), tuple(sorted(found, key=lambda f: -f.part)), note
+        round(math.fsum(f.part for f in found), 6),
+        tuple(sorted(found, key=lambda f: -f.part)),
+        "" if found else note or why_not,
     )
 
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #84d122c5
@@ -258,19 +205,16 @@ class Informativeness:
         passages,  # a corpus in memory
         annotations: Annotations | None = None,  # default: Stanza's bundled models, cached in the work folder
         steps: Extensions = Extensions(),
-        ties: Literal["shared", "first"] = "shared",  # of Eq. 9
         masked: int | None = None,  # random seed: hide one entity of each question (Sec. 3.4, Table 7)
     ):
-        choose("way with ties", ties, ["shared", "first"])
         self.passages, self.annotations, self.steps = Passages.of(passages), annotations or Annotations(), steps
-        self.ties, self.masked = ties, masked
-        self.corpus, self._position = self.passages.fingerprint, {p.id: i for i, p in enumerate(self.passages)}
+        self.masked, self._position = masked, {p.id: i for i, p in enumerate(self.passages)}
 
     @cached_property
     def fingerprint(self) -> str:
         "Extensions, parser and corpus."
         steps = ",".join(f"{s:g}" for s in astuple(self.steps))
-        return f"qir({steps},{self.ties},{self.masked},v{_VERSION};{self.annotations.fingerprint}):{self.corpus}"
+        return f"qir({steps},shared,{self.masked},v1;{self.annotations.fingerprint}):{self.passages.fingerprint}"
 
     @cached_property
     def known(self):
@@ -287,31 +231,17 @@ class Informativeness:
             spans += [(alias, 0, len(passage.title)) for alias in aliases(passage.title)]
         return [s for s in spans if s[0]]
 
-    @property
-    def _file(self):
-        made_by = (
-            f"{_VERSION} {self.annotations.fingerprint} {self.ties} {self.steps.passage_names} {self.steps.title_first}"
-        )
-        return work_dir("informativeness") / f"{self.corpus}-{hashlib.sha256(made_by.encode()).hexdigest()[:8]}.npz"
-
     @cached_property
     def _index(self):
-        "Inverted index, from disk or built and stored; of changed trees, built."
-        steps = self.steps
+        "Inverted index. `_notes` says of each passage without entities why it has none."
+        from tqdm.auto import tqdm
 
-        def read():
-            return index_passages(self.passages, self.annotations, self._spans, self.ties, steps.title_first)
-
-        if self.annotations.fingerprint is None:  # changed trees
-            return EntityIndex(read(), len(self.passages))
-        return cached_arrays(self._file, read, lambda made: EntityIndex(made, len(self.passages)), _all_parsed)
-
-    def position(self, passage) -> int:
-        "Position of a passage in the corpus. Raises a `UsageError` for an unknown passage."
-        try:
-            return self._position[passage.id]
-        except KeyError:
-            raise UsageError(f"passage {passage.id!r} is not in the corpus whose entities were indexed") from None
+        rows, self._notes = [], []
+        annotated = self.annotations([annotated_text(p) for p in self.passages])
+        for p, a in zip(tqdm(self.passages, desc="entities", unit=" passages", delay=2), annotated):
+            rows.append(rank_entities(p, a, self._spans(p, a), self.steps.title_first))
+            self._notes.append(a.note or ("" if rows[-1] else "the passage has no entity"))
+        return EntityIndex(rows)
 
     def entities(
         self,
@@ -362,7 +292,8 @@ class Informativeness:
         "Explanation of each passage's score, for a trace."
         [names] = self.entities([question])
         parts = [(name, *self._index.parts(name, self.steps)) for name in names]
-        return [_informed(self._index, self.position(p), parts) for p in passages]
+        numbers = [self._position[p.id] for p in passages]
+        return [_informed(self._index, i, parts, self._notes[i]) for i in numbers]
 
 # %% ../../nbs/09_retrieval/08_informativeness.ipynb #22ca24e8
 def interleave(
