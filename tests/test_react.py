@@ -288,7 +288,6 @@ def small(tmp_path):
     Small.busy, Small.asked = 1, []
     wiki = Wikipedia(endpoint=f"http://127.0.0.1:{server.server_port}/w/api.php", cache=tmp_path / "wiki.sqlite")
     yield wiki
-    wiki.close()
     server.shutdown()
     server.server_close()
 
@@ -307,7 +306,6 @@ def test_wikipedia_is_asked_once(small, tmp_path):
         and again.similar("lamp", 3)
         and len(Small.asked) == n
     )
-    again.close()
     # no title holds these
     assert small.page("a|b") is None and small.page("") is None and small.similar(" ") == [] and len(Small.asked) == n
     assert Small.asked[0]["redirects"] == "1"
@@ -317,7 +315,6 @@ def test_a_dead_wiki_is_one_line(tmp_path):
     wiki = Wikipedia(endpoint="http://127.0.0.1:9/w/api.php", cache=tmp_path / "w.sqlite")
     with pytest.raises(UsageError, match="data = real"):
         wiki.page("Lamp")
-    wiki.close()
 
 
 # --- the offline agent

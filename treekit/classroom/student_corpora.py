@@ -130,8 +130,12 @@ def wiki_pages(
     "Articles of a corpus in wiki markup."
     from treekit.synthetic.generate import SyntheticWiki
 
+    def line(depth, kind, said):
+        marks = "=" * (depth + 1)
+        return f"{marks} {said} {marks}" if kind == "structure" else said
+
     def text(a):
-        return "\n".join((f"= {a.title} =", *a.lines(lambda heading, depth: f"{'=' * depth} {heading} {'=' * depth}")))
+        return "\n".join(line(*row) for row in [(0, "structure", a.title), *a.rows()])
 
     articles = SyntheticWiki(seed, settings.get("articles", 100), settings.get("lang", "en")).articles()
     return [dict(title=a.title, text=text(a)) for a in articles]

@@ -6,7 +6,7 @@
 __all__ = ['Paragraph', 'Section', 'Article']
 
 # %% ../../nbs/06_corpora/04_articles.ipynb #65945e53
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..core.types import Passage
@@ -58,14 +58,8 @@ class Article:
                 yield depth + bool(section.heading), "content", p.passage.text
             stack += [(s, depth + 1) for s in reversed(section.sections)]
 
-    def lines(
-        self,
-        heading: Callable,  # a heading and its depth (from 2) -> a line
-    ):  # yields str
-        "Headings and paragraphs in order, as lines of a markup language."
-        return (heading(text, depth + 1) if type == "structure" else text for depth, type, text in self.rows())
-
     @property
     def text(self) -> str:
         "The article in Markdown."
-        return "\n\n".join((f"# {self.title}", *self.lines(lambda heading, depth: f"{'#' * depth} {heading}")))
+        rows = [(0, "structure", self.title), *self.rows()]
+        return "\n\n".join(f"{'#' * (depth + 1)} {said}" if type == "structure" else said for depth, type, said in rows)

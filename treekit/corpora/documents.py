@@ -71,23 +71,23 @@ class DocumentTree:
         parent = self._at[id].parent
         return (id,) if parent is None else self._at[parent].children
 
-    def descendants(self, id: int) -> tuple[int, ...]:
-        "All descendants, in preorder."
+    def _below(self, id, left_out=""):
+        "Nodes below a node in preorder, without branches of a type."
         below, stack = [], list(self._at[id].children[::-1])
         while stack:
-            below.append(stack.pop())
-            stack += self._at[below[-1]].children[::-1]
+            child = self._at[stack.pop()]
+            if child.type != left_out:
+                below.append(child.id)
+                stack += child.children[::-1]
         return tuple(below)
+
+    def descendants(self, id: int) -> tuple[int, ...]:
+        "All descendants, in preorder."
+        return self._below(id)
 
     def content(self, id: int) -> tuple[int, ...]:
         "Nodes shown by expanding it: its own content nodes with the content below them, without subsections."
-        below, stack = [], list(self._at[id].children[::-1])
-        while stack:
-            if self._at[child := stack.pop()].type == "structure":
-                continue
-            below.append(child)
-            stack += self._at[child].children[::-1]
-        return tuple(below)
+        return self._below(id, "structure")
 
     id: str  # of the document; may be empty
     title: str  # the root's text
@@ -254,13 +254,12 @@ def prune_headings(rows: Iterable[tuple[int, str, str]]) -> list[tuple[int, str,
 # %% ../../nbs/06_corpora/05_documents.ipynb #865175bb
 def _fields(part, where):
     "Heading, text and sections of a record's section. Raises a `UsageError` for an invalid one."
-    if not isinstance(part, dict):
-        raise UsageError(f"article {where!r}: a section should be a record, not {type(part).__name__}")
-    heading, text = part.get("title") or part.get("heading") or "", part.get("text") or part.get("summary") or ""
-    below = part.get("sections") or []
-    if isinstance(heading, str) and isinstance(text, str) and isinstance(below, list):
-        return heading, text, below
-    raise UsageError(f"article {where!r}: a section has a title and a text, and a list of sections")
+    if isinstance(part, dict):
+        heading, text = part.get("title") or part.get("heading") or "", part.get("text") or part.get("summary") or ""
+        below = part.get("sections") or []
+        if isinstance(heading, str) and isinstance(text, str) and isinstance(below, list):
+            return heading, text, below
+    raise UsageError(f"article {where!r}: a section is a record with a title, a text and a list of sections")
 
 
 def _sections(record, where):

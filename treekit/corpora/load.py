@@ -11,6 +11,7 @@ __all__ = ['SOLVED', 'read_lines', 'question_records', 'split_of', 'tell', 'expe
 import hashlib, itertools, json, re, sys, tarfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from ..config import UsageError, choose, kit_path
 from ..core.types import Passage, Question
@@ -112,14 +113,10 @@ def _read(path, name, split="dev"):
     return questions
 
 
-_told = set()
-
-
+@cache
 def tell(message: str):
     "Print a line about data that is left out to stderr, once per process."
-    if message not in _told:
-        print(f"treekit: {message}", file=sys.stderr)
-    _told.add(message)
+    print(f"treekit: {message}", file=sys.stderr)
 
 # %% ../../nbs/06_corpora/03_load.ipynb #33004919
 _ALIASES = {

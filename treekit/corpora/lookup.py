@@ -116,21 +116,14 @@ def read_documents(
     beside: bool = False,  # the place is the default, that of the questions
 ) -> Documents:
     "Read the documents of a place. If there are none, a `UsageError` names the setting."
-    found, place = None, Path(place)
-    if place.is_dir():
-        if not (files := sorted(place.glob("articles_*.jsonl"))):
-            raise UsageError(f"no file articles_*.jsonl in {place.name!r}: set corpus = trees= and {_WANTED}")
-        found = Documents(_articles(files))
-    elif beside:
+    place = Path(place)
+    if beside and not place.is_dir():
         raise UsageError(
             f"no documents go with data = {str(place)!r}, and a router walks documents: set corpus = trees= and {_WANTED}"
         )
-    elif not place.is_file():
-        raise UsageError(f"no file at {str(place)!r}: documents is {_WANTED}")
-    elif place.suffix == ".jsonl":
-        found = Documents(_articles([place]))
-    else:
-        found = Documents(TreeStore(place))
+    files = sorted(place.glob("articles_*.jsonl")) if place.is_dir() else [place]
+    is_store = place.is_file() and place.suffix != ".jsonl"
+    found = Documents(TreeStore(place) if is_store else _articles(files))
     if not len(found):
         raise UsageError(f"{place.name!r} has no document: set corpus = trees= and {_WANTED} with at least one")
     return found

@@ -6,7 +6,7 @@
 __all__ = ['new_store', 'open_store', 'import_passages', 'PassageStore']
 
 # %% ../../nbs/06_corpora/12_passage_store.ipynb #d7c78cb9
-import hashlib, json, sqlite3, threading
+import hashlib, json, sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -98,7 +98,7 @@ class PassageStore:
     "Passages in a file, by number from 0. Thread-safe."
 
     def __init__(self, path: str | Path):
-        self.path, self._lock = Path(path), threading.Lock()
+        self.path = Path(path)
         self._db = open_store(self.path, _KIND, "passage store")
         self._size = self._db.execute("SELECT COUNT(*) FROM passages").fetchone()[0]
         about = dict(self._db.execute("SELECT key, value FROM about"))
@@ -113,8 +113,7 @@ class PassageStore:
     def _rows(self, first, last):
         "Passages from number `first` up to, but not including, `last`."
         ask = "SELECT id, title, text FROM passages WHERE number > ? AND number <= ? ORDER BY number"
-        with self._lock:
-            return [Passage(*row) for row in self._db.execute(ask, (first, last))]
+        return [Passage(*row) for row in self._db.execute(ask, (first, last))]
 
     def __getitem__(self, number):
         if not isinstance(number, slice):
@@ -135,15 +134,12 @@ class PassageStore:
         most: int = 200,  # passages by title; a title that isn't there takes a scan of the file
     ) -> list[Passage]:
         "Passages with one of these ids, or else with one of these titles."
-        for column, wanted, limit in (("id", ids, -1), ("title", titles, most)):
-            ask = (
-                f"SELECT id, title, text FROM passages WHERE {column} IN (SELECT value FROM json_each(?)) LIMIT {limit}"
-            )
-            with self._lock:
-                rows = self._db.execute(ask, (json.dumps([*wanted]),)).fetchall()
-            if rows:
-                break
-        return [Passage(*row) for row in rows]
+
+        def found(column, wanted, limit):
+            ask = f"SELECT id, title, text FROM passages WHERE {column} IN (SELECT value FROM json_each(?)) LIMIT ?"
+            return [Passage(*row) for row in self._db.execute(ask, (json.dumps([*wanted]), limit))]
+
+        return found("id", ids, -1) or found("title", titles, most)
 
     def close(self):
         "Close the file."

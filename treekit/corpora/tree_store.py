@@ -6,7 +6,7 @@
 __all__ = ['build', 'TreeStore']
 
 # %% ../../nbs/06_corpora/13_tree_store.ipynb #1c6a032c
-import hashlib, json, os, threading, zlib
+import hashlib, json, os, zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -143,15 +143,14 @@ class TreeStore:
     "Document trees in a file. Thread-safe."
 
     def __init__(self, path: str | Path):
-        self.path, self._lock = Path(path), threading.Lock()
+        self.path = Path(path)
         self._db = open_store(self.path, _KIND, "tree store")
         self.fingerprint = self._one("SELECT value FROM about WHERE key = 'fingerprint'")[
             0
         ]  # of ids and trees in order
 
     def _one(self, sql, *values):
-        with self._lock:
-            return self._db.execute(sql, values).fetchone()
+        return self._db.execute(sql, values).fetchone()
 
     def _tree(self, id, title, tree):
         return build_tree(title, json.loads(zlib.decompress(tree)), id)
@@ -190,8 +189,7 @@ class TreeStore:
     @property
     def counts(self) -> dict[str, int]:
         "Number of pages by outcome: documents, and skips by reason."
-        with self._lock:
-            return dict(self._db.execute("SELECT reason, n FROM counts ORDER BY reason"))
+        return dict(self._db.execute("SELECT reason, n FROM counts ORDER BY reason"))
 
     def close(self):
         self._db.close()
