@@ -116,6 +116,9 @@ def test_manual_grades_are_validated(graded):
             (1.5, "=which, word?"),
             (None, "look again"),
         ]
+    with_semicolons = 'student;exercise;of;text;points;remark\nstudent01;frequent;2;"a; b\nc";1.5;그렇다\n'
+    sheet.write_bytes(with_semicolons.encode("cp949"))  # as Excel saves it in Korea
+    assert update_sheet(c, A)[0]["points"] == 1.5 and "그렇다" in sheet.read_text(encoding="utf-8")
     for wrong, said in (
         ("student02,frequent,2.5,", "2.5 points, but the exercise has 2"),
         ("student09,frequent,1,", "student09, frequent.*roster"),

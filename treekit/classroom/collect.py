@@ -84,7 +84,7 @@ def _read(path, wanted, sandbox):
     "Content of a notebook, and result of `submission.file_facts`, by a child process in the sandbox. Raises `UsageError`."
     message = dict(content=base64.b64encode(path.read_bytes()).decode(), name=path.name, wanted=wanted)
     try:
-        with closing(WorkerConnection(sandbox, Limits(), reading=True, longest=2 * LONGEST_NOTEBOOK)) as connection:
+        with closing(WorkerConnection(sandbox, Limits(), longest=2 * LONGEST_NOTEBOOK)) as connection:
             found = json.loads(connection.send(message, 60.0))
     except WorkerDied as e:
         raise UsageError(f"{path.name}: it can't be read within the limits of the sandbox ({e})") from None

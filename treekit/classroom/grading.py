@@ -31,15 +31,10 @@ class WorkerConnection:
         sandbox: str,
         limits: Limits,
         hidden: tuple = (),
-        reading: bool = False,
         longest: int = 4_000_000,  # bytes of a reply
     ):
-        self.folder = (
-            tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True)
-            if sandbox == "plain"
-            else None
-        )
-        self.process = start(sandbox, limits, self.folder and self.folder.name, hidden, reading)
+        self.folder = tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True)
+        self.process = start(sandbox, limits, self.folder.name, hidden)
         self.limits, self.rest, self.longest = limits, bytearray(), longest
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
@@ -78,8 +73,7 @@ class WorkerConnection:
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
-        if self.folder:
-            self.folder.cleanup()
+        self.folder.cleanup()
 
 # %% ../../nbs/21_classroom/11_grading.ipynb #59f15f97
 def _cell_errors(line, cells):

@@ -6,9 +6,9 @@
 __all__ = ['points_by_hand', 'update_sheet']
 
 # %% ../../nbs/21_classroom/13_marking.ipynb #c69e4a5f
-import contextlib, csv, math
+import contextlib, math
 
-from .course import CourseFolder
+from .course import CourseFolder, read_table
 from ..config import UsageError
 from ..utils.atomic_write import file_lock, write_whole
 from ..utils.sanitize import cell_value, csv_text
@@ -32,15 +32,12 @@ def points_by_hand(
     path, found = course.private("by_hand", f"{assignment}.csv"), {}
     if not path.exists():
         return found
-    with open(path, newline="", encoding="utf-8-sig") as f:
-        rows = list(csv.DictReader(f))
-    for row in rows:
-        student, exercise, points = ((row.get(column) or "").strip() for column in ("student", "exercise", "points"))
-        key = cell_value(student), cell_value(exercise)
+    for row in read_table(path):
+        key = cell_value(row.get("student", "")), cell_value(row.get("exercise", ""))
         if key in found:
             raise UsageError(f"{path.name}: {', '.join(key)} is there twice")
-        points = _points(points, f"{path.name}: points of {', '.join(key)}")
-        found[key] = dict(points=points, remark=cell_value(row.get("remark") or ""))
+        points = _points(row.get("points", ""), f"{path.name}: points of {', '.join(key)}")
+        found[key] = dict(points=points, remark=cell_value(row.get("remark", "")))
     return found
 
 # %% ../../nbs/21_classroom/13_marking.ipynb #4c6f052f

@@ -94,9 +94,9 @@ def candidates(
     return passages, [_record(q, i) for i, q in enumerate(drawn)]
 
 # %% ../../nbs/21_classroom/03_student_corpora.ipynb #9af863f8
-def _samples(questions, take, rng):
-    "Samples of each kind, without repeated questions."
-    samples, taken = [], set()
+def _drawn(questions, take, share, rng):
+    "Visible and held-out questions: samples of each kind, without repeated questions, each divided in the same proportion."
+    opened, closed, taken = [], [], set()
     for kind, sizes in take.items():
         for size in sizes:
             fit = {q["question"]: q for q in questions if q["type"] == kind and q["question"] not in taken}
@@ -104,18 +104,11 @@ def _samples(questions, take, rng):
                 raise UsageError(
                     f"a corpus has {len(fit)} further {kind} questions, not {size}: draw more, or take fewer"
                 )
-            samples.append([dict(q) for q in rng.sample(list(fit.values()), size)])
-            taken |= {q["question"] for q in samples[-1]}
-    return samples
-
-
-def _split(samples, share, rng):
-    "Split into visible and held-out questions, with the same proportion of each sample."
-    opened, closed = [], []
-    for alike in samples:
-        cut = round(share * len(alike))
-        opened += alike[:cut]
-        closed += alike[cut:]
+            sample = [dict(q) for q in rng.sample(list(fit.values()), size)]
+            taken |= {q["question"] for q in sample}
+            cut = round(share * size)
+            opened += sample[:cut]
+            closed += sample[cut:]
     for letter, part in (("q", opened), ("c", closed)):
         rng.shuffle(part)
         for number, q in enumerate(part, 1):
@@ -187,14 +180,13 @@ def generate_corpus(
     "Generate a student's corpus with its questions."
     rng = Random(f"{seed}:{assignment}")
     passages, questions = candidates(seed, settings)
-    samples = _samples(questions, settings["take"], rng)
-    chosen = [q for sample in samples for q in sample]
+    opened, closed = _drawn(questions, settings["take"], settings.get("open", 0.5), rng)
+    chosen = opened + closed
     if settings.get("parses"):
         from treekit.syntax.parser import StanzaParser
 
         for q, parse in zip(chosen, StanzaParser().parse([q["question"] for q in chosen], phrases=False)):
             q["tokens"] = _tokens(parse)
-    opened, closed = _split(samples, settings.get("open", 0.5), rng)
     rng.shuffle(passages)
     world = dict(assignment=assignment, passages=passages, questions=opened)
     if settings.get("pages"):
