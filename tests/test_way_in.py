@@ -45,7 +45,7 @@ def test_the_doctor_checks_what_a_run_would_use(server, no_network):
 
 def test_a_budget_that_is_no_number_is_said_at_once(no_network):
     words = ("reproduce", "toq/table2", "--profile", "local", "--budget", "much")
-    assert "neither a number of dollars nor none" in treekit(*words)[1]
+    assert "setting 'budget' should be a number" in treekit(*words)[1]
 
 
 def hotpot(**fields):

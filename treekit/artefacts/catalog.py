@@ -130,7 +130,7 @@ def settled(
     given = {k: v for k, v in dict(options, model=model, endpoint=endpoint).items() if v is not None}
     if twice := sorted(given.keys() & sets):
         raise UsageError(f"{twice[0]} is given twice: by --{twice[0]} and by --set")
-    read = load_profile(profile, **{k: v for k, v in sets.items() if k in options})
-    own = {k: "none" if (v := getattr(read, k)) is None else v for k in options if k in sets}
-    others = {k: v for k, v in sets.items() if k not in own} | {k: v for k, v in given.items() if k not in options}
-    return dict.fromkeys(options) | {k: v for k, v in given.items() if k in options} | own, others
+    given |= sets
+    read = load_profile(profile, **{k: v for k, v in given.items() if k in options})
+    own = {k: "none" if (v := getattr(read, k)) is None else v for k in options if k in given}
+    return dict.fromkeys(options) | own, {k: v for k, v in given.items() if k not in options}

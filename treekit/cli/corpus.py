@@ -10,6 +10,7 @@ import click
 
 from ..config import UsageError, load_profile
 from ..artefacts.catalog import assigned
+from .options import PROFILE, SETS
 
 # %% ../../nbs/25_cli/08_corpus.ipynb #08855fd5
 @click.group("corpus")
@@ -39,17 +40,9 @@ def import_command(source, out):
     click.echo(f"{len(store):,} passages; corpus {store.fingerprint}")
 
 # %% ../../nbs/25_cli/08_corpus.ipynb #2e72555a
-def _profile(fields):
-    "Options of a profile and its settings."
-    named = click.option(
-        "--profile", default="offline", show_default=True, metavar="NAME", help="A section of settings.ini."
-    )
-    sets = click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help=f"{fields}, as for reproduce.")
-    return lambda command: named(sets(command))
-
-
 @corpus_command.command("index")
-@_profile("corpus, retriever, index and embeddings")
+@PROFILE
+@SETS
 def index_command(profile, sets):
     """Embed a corpus and build the index over it that a profile names, or go on with it.
 
@@ -93,7 +86,8 @@ def trees_command(dump, out, workers):
 # %% ../../nbs/25_cli/08_corpus.ipynb #b01c77a2
 @corpus_command.command("bulk")
 @click.argument("job", metavar="[parse|embed]")
-@_profile("corpus; parser and entities, or retriever")
+@PROFILE
+@SETS
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Processes.  [default: one per core, or per share of a GPU]"
 )

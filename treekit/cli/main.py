@@ -25,7 +25,6 @@ from treekit.config import (
     use_command,
     work_dir,
 )
-from ..papers.registry import method_names
 from ..utils.sanitize import printable
 
 # %% ../../nbs/25_cli/12_main.ipynb #4c50478f
@@ -63,14 +62,10 @@ class _Main(click.Group):
     "A group whose errors are one line, and whose help has sections."
 
     def format_commands(self, ctx, formatter):
-        "Commands by section; those without one come last."
-        listed = {name for commands in SECTIONS.values() for name in commands}
-        others = {name: command for name, command in self.commands.items() if name not in listed and not command.hidden}
-        more = {name: command.get_short_help_str(45) for name, command in others.items()}
-        for section, commands in (SECTIONS | {"More": more}).items():
-            if rows := [(name, summary) for name, summary in commands.items() if name in self.commands]:
-                with formatter.section(section):
-                    formatter.write_dl(rows)
+        "Commands by section."
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl(list(commands.items()))
 
     def resolve_command(self, ctx, args):
         if args and not args[0].startswith("-"):
@@ -217,11 +212,6 @@ def _estimate(what, profile, given, sets, as_json):
     click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else lines)
 
 
-def _named_already(task):
-    "Whether the line of a failed artefact names the only reason of its failed questions."
-    return len(task.reasons) == 1 and task.reasons[0][0] in (task.error or "")
-
-
 def _show(folder, task):
     "Print the table of an artefact, or name its picture."
     from treekit.figures.tables import table_text
@@ -258,8 +248,8 @@ def _outcome(tasks, folder, as_json):
         verdicts = "; ".join(filter(None, [counts_text(t.counts), failed]))
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
-        if _named_already(t):
-            continue
+        if len(t.reasons) == 1 and t.reasons[0][0] in (t.error or ""):
+            continue  # the line above says it
         for reason, n in t.reasons:
             click.echo(f"    {n} × {printable(reason)}")
     if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():
@@ -285,20 +275,14 @@ def _method(name, sets, source):
     return configure(chosen, **own)
 
 # %% ../../nbs/25_cli/12_main.ipynb #fbbf21b7
-class _MethodOption(click.Option):
-    "An option whose help and default are read from the installed papers when they are needed."
-
-    def get_default(self, ctx, call=True):
-        return next(iter(method_names()))
-
-    def get_help_record(self, ctx):
-        self.help = f"{', '.join(method_names())}.  [default: {self.get_default(ctx)}]"
-        return super().get_help_record(ctx)
-
-
 @main.command()
 @click.argument("question")
-@click.option("--method", "named", cls=_MethodOption, metavar="NAME")
+@click.option(
+    "--method",
+    "named",
+    metavar="NAME",
+    help="A paper's method or a baseline; a wrong name lists them all.  [default: the first paper's]",
+)
 @click.option(
     "--passages",
     metavar="FILE",
@@ -322,8 +306,9 @@ def ask(question, named, passages, profile, data, model, sets, as_json):
     `--set` takes the method's fields (tree, top_k, samples, …) as well as the profile's.
     """
     from treekit.cli.ask import answer
+    from treekit.papers.registry import method_names
 
-    wanted = assigned(sets)
+    wanted, named = assigned(sets), named or next(iter(method_names()))
     given, others = settled(profile, wanted, model, data=data)
     p = profile_of(profile, given, others)
     chosen = _method(named, wanted, p.data)
