@@ -12,7 +12,7 @@ from fakes import RunsOfCapitals
 from treekit.core.types import Passage
 from treekit.syntax.entities import Annotations
 from treekit.experiments.resources import Corpus
-from treekit.language.coreference import UNFOUND, depends_on, parse_history, resolve_references
+from treekit.language.coreference import UNFOUND, depends_on, find_references, parse_history
 
 
 @dataclass
@@ -101,6 +101,16 @@ def corpus(passages=PASSAGES):
     return Corpus(passages, "examples", Annotations(RunsOfCapitals()))
 
 
+def rewritten(question, earlier):
+    "The question with answers in place of the words that refer to them."
+    answers = {n: a for n, _, a in earlier if a}
+    for r in reversed(find_references(question, earlier)):
+        if r.form in ("noun", "owner") and r.to and all(n in answers for n in r.to):
+            said = " and ".join(answers[n] for n in r.to) + "'s" * (r.form == "owner")
+            question = question[: r.start] + said + question[r.end :]
+    return question
+
+
 def said(part, question, history="", documents=""):
     "The reply to a prompt of `treekit.baselines.subquestions` or of SEARCH-R."
     if part == "navigate":
@@ -112,7 +122,7 @@ def said(part, question, history="", documents=""):
             "Yes" if depends_on([*(q for _, q, _ in parse_history(history)), question])[-1] or "#" in question else "No"
         )
     if part == "reformulate":
-        return resolve_references(question, parse_history(history))
+        return rewritten(question, tuple(parse_history(history)))
     if part == "answer":
         return (
             f"Explanation: a document says so.\nFINAL: "

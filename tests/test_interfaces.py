@@ -1,4 +1,4 @@
-"Current interfaces of servers: parameters they refuse, reasoning models, cut-off replies, structured outputs, advice by kind of error."
+"Current interfaces of servers: parameters they refuse, reasoning models, cut-off replies, advice by kind of error."
 
 import asyncio, json
 
@@ -8,7 +8,7 @@ from fakes import FakeChat
 from treekit.config import load_profile
 from treekit.core.method import Context
 from treekit.core.prompts import CallFailed, Completion, Prompt, Request
-from treekit.core.output_parsers import FINAL, QUESTIONS
+from treekit.core.output_parsers import FINAL
 from treekit.experiments.resources import chat_for
 from treekit.llm.openai_client import OpenAIClient
 from treekit.llm.prices import load_prices, price_of
@@ -187,11 +187,3 @@ def test_the_advice_fits_the_refusal(server, status, message, kind, advice):
     with pytest.raises(CallFailed) as failed:
         complete(chat_for(profile(server)))
     assert failed.value.kind == kind and advice in failed.value.what_to_do and server.count == 1
-
-
-def test_replies_that_are_objects_of_a_format_are_read():
-    reply = asked.read(json.dumps(dict(explanation="It says so.", answer="Lyon; France")))
-    assert (reply.value, reply.note) == (dict(explanation="It says so.", answer="Lyon; France"), "")
-    questions = Prompt("test.questions", "subquestions", "$question", QUESTIONS)
-    assert questions.read('{"questions": ["Who?", "Where?"]}').value == ["Who?", "Where?"]
-    assert questions.read("response: Who?; Where?").value == ["Who?", "Where?"]

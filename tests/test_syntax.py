@@ -113,11 +113,10 @@ def test_a_truncated_model_is_named(tmp_path):
     folder = copy_models(tmp_path / "models")
     check_models(folder)
     (folder / "dep.pt").write_bytes((BUNDLED / "dep.pt").read_bytes()[:1000])
-    want = json.loads((folder / "manifest.json").read_text())["files"]["dep.pt"]["sha256"]
-    with pytest.raises(UsageError, match=f"dep.pt is damaged: 1000 bytes.*{want[:16]}"):
+    with pytest.raises(UsageError, match="dep.pt is not the one in manifest.json"):
         check_models(folder)
     parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
-    with pytest.raises(UsageError, match="dep.pt is damaged"):
+    with pytest.raises(UsageError, match="dep.pt is not the one"):
         parser.parse(["Who won?"])
     (folder / "dep.pt").unlink()
     with pytest.raises(UsageError, match="dep.pt is missing"):

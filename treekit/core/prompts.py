@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable, Protocol
 from urllib.parse import urlsplit
 from ..config import UsageError, choose
-from .output_parsers import Format, Reply, capped, structured_value
+from .output_parsers import Format, Reply, capped
 from ..utils.sanitize import printable
 
 # %% ../../nbs/03_core/04_prompts.ipynb #116aaa74
@@ -206,8 +206,6 @@ class Prompt:
     ) -> Reply:  # the value, with a note if the text isn't in the format
         "Parse a reply. Never raises an error for what a model wrote."
         text, cut = capped(text)
-        if (found := structured_value(text, self.format)) is not None:
-            return Reply(found, cut)
         try:
             return Reply(self.format.parse(text), cut)
         except ValueError as e:

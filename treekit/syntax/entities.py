@@ -95,14 +95,13 @@ class SpacyAnnotator:
     ):
         try:
             import spacy
-        except ImportError:
-            raise UsageError(
-                f"spaCy is not installed; get it with: pip install spacy && python -m spacy download {model}"
-            ) from None
-        try:
+
             self.model = spacy.load(model)
-        except OSError:
-            raise UsageError(f"spaCy has no model {model!r}; get it with: python -m spacy download {model}") from None
+        except (ImportError, OSError) as e:
+            raise UsageError(
+                f"spaCy's model {model!r} can't be loaded ({type(e).__name__}); "
+                f"get it with: pip install spacy && python -m spacy download {model}"
+            ) from None
         self.fingerprint = f"spacy-{spacy.__version__}:{model}-{self.model.meta.get('version', '')}"
 
     def __call__(self, texts: list[str]) -> list[AnnotatedText]:
@@ -135,16 +134,12 @@ class FlairRecogniser:
         try:
             import flair
             from flair.models import SequenceTagger
-        except ImportError:
-            raise UsageError(
-                "flair is not installed; get it, in an environment of its own since it holds an older transformers, "
-                "with: pip install flair"
-            ) from None
-        try:
+
             self.tagger = SequenceTagger.load(model)
-        except (OSError, ValueError, RuntimeError) as e:
+        except (ImportError, OSError, ValueError, RuntimeError) as e:
             raise UsageError(
-                f"flair can't load {model!r} ({type(e).__name__}): it is downloaded on first use and needs a network"
+                f"flair can't load {model!r} ({type(e).__name__}): pip install flair, in an environment of its own since it holds "
+                "an older transformers; the model is downloaded on first use"
             ) from e
         self.annotator, self.fingerprint = annotator, f"{annotator.fingerprint}+flair-{flair.__version__}:{model}"
 

@@ -9,12 +9,12 @@ __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Ent
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
 import hashlib, json, pickle, threading, zlib
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
-from ..config import UsageError, choose, kit_path, nearest, replay, variable, work_dir
+from ..config import UsageError, choose, kit_path, replay, variable, work_dir
 from ..utils.sqlite_cache import cache_database, shipped_rows
 from ..utils.notices import notify_of_long_work
 
@@ -151,18 +151,7 @@ def to_json(
 ) -> str:  # one line
     "A parse as compact JSON."
 
-    def tree(c):
-        return [c.label, c.start, c.end, [tree(x) for x in c.children]]
-
-    rows = [
-        [
-            [[t.id, t.text, t.lemma, t.upos, t.xpos, t.head, t.deprel, t.start, t.end] for t in s.tokens],
-            s.tree and tree(s.tree),
-            [[e.text, e.type, e.start, e.end] for e in s.entities],
-        ]
-        for s in parse.sentences
-    ]
-    return json.dumps([parse.text, rows], ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(astuple(parse), ensure_ascii=False, separators=(",", ":"))
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #bce430f2
 def from_json(
@@ -216,18 +205,9 @@ def check_models(
             raise UsageError(
                 f"parser model {name} is missing in the folder {folder.name!r}; restore it with: git checkout data/parser"
             )
-        if manifest is None:
-            continue
-        want = manifest["files"].get(name)
-        if want is None:
+        if manifest and _sha256(path) != manifest["files"].get(name, {}).get("sha256"):
             raise UsageError(
-                f"parser model {name} is not in manifest.json; restore both with: git checkout data/parser"
-            )
-        size, sha = path.stat().st_size, _sha256(path)
-        if sha != want["sha256"]:
-            raise UsageError(
-                f"parser model {name} is damaged: {size} bytes with SHA-256 {sha[:16]}…, "
-                f"not {want['bytes']} bytes with {want['sha256'][:16]}…; restore it with: git checkout data/parser"
+                f"parser model {name} is not the one in manifest.json; restore both with: git checkout data/parser"
             )
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #002e5db7
@@ -497,12 +477,11 @@ class StanzaParser:
 def parser_location(
     name: str,  # "bundled", a folder of models, or a Stanza package
 ) -> dict:  # `folder` or `package` of a `StanzaParser`; empty for the bundled one
-    "Location of a parser. A misspelled name raises a `UsageError`; other names may be Stanza's."
+    "Location of a parser. `UsageError` for any other name."
     known = ("bundled", *PACKAGES)
     if name not in known and Path(name).is_dir():
         return dict(folder=Path(name))
-    if name not in known and nearest(name, known):
-        choose("parser", name, known)
+    choose("parser", name, known)
     return {} if name == "bundled" else dict(package=name)
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #9685cb7b
