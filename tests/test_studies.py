@@ -63,7 +63,7 @@ def test_a_reply_at_every_node_of_a_kind(ran, questions):
     name = "TreeRare (DT)"
     gold = ran.edit(name, "answer", reply=["gold", "noise"])
     assert [*gold.table().reply] == ["as it was", "gold", "noise"] and [*gold.table()["mean"]][1:] == [1.0, 0.0]
-    assert {t["from"] for t in gold._tests()} == {"as it was", "gold"}  # the control is on the left
+    assert {*gold.tests()["from"]} == {"as it was", "gold"}  # the control is on the left
     seen = []
     noted = ran.edit(name, "phrase", reply=lambda node, said: (seen.append(node.kind), "Numos.")[1])
     assert {*seen} == {"phrase"} and {r.trace.nodes[0].data["evidence"] for r in noted.runs[1]} == {"Numos."}

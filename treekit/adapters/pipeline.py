@@ -6,7 +6,7 @@
 __all__ = ['PipelineContext', 'BlockingContext', 'in_thread']
 
 # %% ../../nbs/17_adapters/01_pipeline.ipynb #74363c12
-import asyncio, contextvars
+import asyncio, contextvars, inspect
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from textwrap import shorten
@@ -155,7 +155,13 @@ class BlockingContext:
         own: PipelineContext,
         loop: asyncio.AbstractEventLoop,  # of the run
     ):
-        self.own, self.loop, self.lang, self.step, self.node = own, loop, own.lang, own.step, own.node
+        self.own, self.loop = own, loop
+
+    def __getattr__(self, name):
+        found = getattr(self.own, name)
+        if not inspect.iscoroutinefunction(found):
+            return found
+        return lambda *given, **named: self.wait(found(*given, **named))
 
     def wait(self, coroutine) -> Any:  # its result
         "Run a coroutine in the event loop of the run, and wait for it."
@@ -172,18 +178,6 @@ class BlockingContext:
         value, now = asyncio.run_coroutine_threadsafe(timed(), self.loop).result()
         clock.advance(now)
         return value
-
-    def complete(self, messages: Any, **parameters) -> list[Completion]:
-        "As `PipelineContext.complete`."
-        return self.wait(self.own.complete(messages, **parameters))
-
-    def ask(self, messages: Any, **parameters) -> Any:
-        "As `PipelineContext.ask`."
-        return self.wait(self.own.ask(messages, **parameters))
-
-    def retrieve(self, queries: str | list[str], k: int = 5) -> list:
-        "As `PipelineContext.retrieve`."
-        return self.wait(self.own.retrieve(queries, k))
 
 # %% ../../nbs/17_adapters/01_pipeline.ipynb #262881dd
 from concurrent.futures import ThreadPoolExecutor

@@ -130,9 +130,6 @@ class Study:
     def tests(self) -> Any:  # pandas.DataFrame
         """One row a pair of points that differ in one field, and of the first point with each: difference on the same questions, its
         interval, sign-flip p, and q (false discovery rate of all rows); alike: questions with the same answer by the same calls."""
-        return frame(self._tests())
-
-    def _tests(self):
         scores, did, pairs = [p.scores() for p in self.points], [p.did() for p in self.points], []
         for (i, a), (j, b) in combinations(enumerate(self.points), 2):
             if i and sum(a.values[k] != b.values[k] for k in a.values) > 1:
@@ -140,7 +137,7 @@ class Study:
             both = [(x, scores[j][at]) for at, x in scores[i].items() if at in scores[j]]
             alike = sum(did[i][at] == did[j].get(at) for at in did[i])
             pairs.append({"from": a.value, "to": b.value} | paired_difference(both) | dict(alike=alike))
-        return [row | dict(q=q) for row, q in zip(pairs, false_discovery([row["p"] for row in pairs]))]
+        return frame([row | dict(q=q) for row, q in zip(pairs, false_discovery([row["p"] for row in pairs]))])
 
     @property
     def without_effect(self) -> list[str]:

@@ -11,17 +11,9 @@ from typing import Any
 from .running import Run
 from ..config import UsageError, choose
 from ..figures.verdicts import compare, published
-from ..papers.plugin import get_paper, resolve
+from ..papers.plugin import get_paper
 
 # %% ../../nbs/26_api/03_tables.ipynb #f6b02f9a
-def _of_paper(paper, name):
-    "A function of the paper's module `evaluation`; None where it has none."
-    try:
-        return resolve(f"{paper.code}.evaluation:{name}")
-    except (ImportError, AttributeError):
-        return None
-
-
 def table(
     name: str,  # "arise/table1": paper and table
     run: Run,
@@ -40,9 +32,10 @@ def table(
     paper, _, artefact = name.partition("/")
     if not artefact:
         raise UsageError(f"{name!r} names no table: write PAPER/TABLE, as in arise/table1")
-    cells, scored = published(paper, artefact), _of_paper(get_paper(paper), "scored_cells")
-    if renamed := _of_paper(get_paper(paper), "printed") or _of_paper(get_paper(paper), "by_model"):
-        cells = renamed(cells)
+    printed, by_model, scored = (
+        get_paper(paper).optional("evaluation", found) for found in ("printed", "by_model", "scored_cells")
+    )
+    cells = (printed or by_model or list)(published(paper, artefact))
     groups = list(dict.fromkeys(r["group"] for r in cells))
     group = choose("group of printed rows", group, groups) if group else groups[0]
     cells = [r for r in cells if r["group"] == group]

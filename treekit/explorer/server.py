@@ -59,9 +59,6 @@ class RequestHandler(TornadoHandler):
         for name, value in _HEADERS.items():
             self.set_header(name, value)
 
-    def compute_etag(self):
-        return None  # nothing is kept by the browser
-
     def write_error(self, status_code: int, **_):
         self.tell(status_code, dict(error=self._reason))
 
@@ -74,25 +71,15 @@ class RequestHandler(TornadoHandler):
     def tell(self, code: int, thing):
         self.send(code, json.dumps(thing), "application/json")
 
-    def foreign(self) -> bool:
-        "Whether another page asks, or a page under another name of this machine."
-        named, origin = self.request.headers.get("Host") or "", self.request.headers.get("Origin")
-        return (
-            named.rpartition(":")[0] not in ("127.0.0.1", "localhost")
-            or origin is not None
-            and origin != f"http://{named}"
-        )
-
-    def refused(self) -> bool:
-        "Whether a request lacks the token."
-        given = self.request.headers.get("X-Treekit-Token") or ""
-        return self.foreign() or not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
-
     def prepare(self):
-        "Refuse a request without the token."
-        path = self.request.path
+        "Refuse a request without the token, of another page, and of a page under another name of this machine."
+        path, headers = self.request.path, self.request.headers
+        host, origin = headers.get("Host") or "", headers.get("Origin")
+        own = host.rpartition(":")[0] in ("127.0.0.1", "localhost") and origin in (None, f"http://{host}")
+        given = (headers.get("X-Treekit-Token") or "").encode("utf-8", "replace")
+        allowed = own and hmac.compare_digest(given, self.token.encode())
         guarded = self.request.method == "POST" or path.startswith("/api/")
-        if self.refused() if guarded else path == "/" and self.foreign():
+        if guarded and not allowed or path == "/" and not own:
             self.tell(403, dict(error="open the address that `treekit explore` printed"))
 
     async def get(self):
