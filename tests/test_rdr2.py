@@ -13,7 +13,7 @@ from treekit.corpora.documents import build_tree, add_introduction
 from treekit.core.prompts import Completion
 from treekit.llm.openai_client import OpenAIClient
 from treekit.papers.rdr2.baselines import ASC, FLARE, Served
-from treekit.papers.rdr2.case import HEADINGS
+from treekit.papers.rdr2.figures import HEADINGS
 from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
 from treekit.papers.rdr2.method import ABLATIONS, METHODS, PUBLIC_CODE, RDR2, grouped

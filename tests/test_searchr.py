@@ -23,7 +23,7 @@ from treekit.baselines.subquestions import (
     read_path,
 )
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
-from treekit.papers.searchr.references import dangling
+from treekit.papers.searchr.subquestions import dangling
 from treekit.language.coreference import (
     UNFOUND,
     depends_on,

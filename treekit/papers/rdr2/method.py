@@ -17,8 +17,16 @@ from ...core.method import Context, Node, check_fields, gather_or_cancel
 from .public_code import RULES
 from .readers import Reader
 from .router import ROUTE, RST, reveal_nodes
-from .routing_state import Group, PaperRules, Route, RoutingStep, grouped, shortened
-from .routing_trace import note_counts, record_steps
+from treekit.papers.rdr2.routing_state import (
+    Group,
+    PaperRules,
+    Route,
+    RoutingStep,
+    grouped,
+    note_counts,
+    record_steps,
+    shortened,
+)
 
 # %% ../../../nbs/17_papers/5_rdr2/05_method.ipynb #02b9e9fc
 @dataclass(frozen=True)
