@@ -4,9 +4,7 @@ import pytest
 
 from treekit.core import fingerprints
 from treekit.core.fingerprints import code_fingerprint, method_fingerprint, modules_below
-from treekit.artefacts.catalog import runnable
 from treekit.papers.treerare.method import TreeRare
-from treekit.artefacts.build_cache import imported
 
 PHRASES = "treekit.papers.treerare.phrases"
 
@@ -64,14 +62,3 @@ def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
     for paper in ("treerare", "toq", "arise", "searchr", "rdr2"):
         below = modules_below(f"treekit.papers.{paper}.method")
         assert not [m for m in below if m.startswith("treekit.models.simulated")], paper
-
-
-@pytest.mark.long
-def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
-    reach = {}
-    for a in (a for a in runnable(()) if a["paper"] not in ("real", "across")):  # these use the papers side by side
-        below = modules_below(*(m for m in imported(a["notebook"]) if m.startswith("treekit.")))
-        for m in below:
-            if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")):
-                reach.setdefault(m.split(".")[2], set()).add(a["paper"])
-    assert reach == dict(arise={"arise"}, toq={"toq"})

@@ -34,17 +34,10 @@ from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
 from ..core.method import setting_types
 from ..papers.plugin import get_paper, papers
+from ..papers.registry import BASELINES, method_modules, registered
 from .kernel_pool import PRELOADED, can_fork, manager
-from treekit.artefacts.build_cache import (
-    CARELESS,
-    imported,
-    last_logged,
-    made_from,
-    modules_behind,
-    read_record,
-    runs_since,
-)
-from .build_cache import tables_below, write_record, written
+from .build_cache import CARELESS, last_logged, made_from, read_record, runs_since, tables_below
+from .build_cache import write_record, written
 from ..experiments.prompts import templates_of
 from ..utils.sanitize import printable, without_secrets
 from ..utils.sealed_process import refuses_network
@@ -73,54 +66,27 @@ class Task:
     variables: dict = field(default_factory=dict)  # environment variables of its kernel that differ from the command's
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #57bc9b56
-def _targets(statement):
-    "Names that an assignment binds."
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    else:
-        targets = [statement.target] if isinstance(statement, ast.AnnAssign) else []
-    return [t.id for t in targets if isinstance(t, ast.Name)]
-
-
 def _parameters(notebook):
-    "Parameters that a notebook's parameter cell declares: name -> default if it is a constant, else None."
+    "Names of the parameters that a notebook's parameter cell declares."
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     tagged = [c for c in cells if c["cell_type"] == "code" and "parameters" in c["metadata"].get("tags", [])]
     if not tagged:
         raise UsageError(f"{notebook.name} has no cell tagged 'parameters'")
-    return {
-        name: statement.value.value if isinstance(statement.value, ast.Constant) else None
-        for c in tagged
-        for statement in ast.parse("".join(c["source"])).body
-        for name in _targets(statement)
-    }
-
-
-def _check_number(artefact, name, default, value):
-    "Raise `UsageError` if a parameter's default is a number and its value isn't one."
-    if type(default) not in (int, float):
-        return
-    try:
-        found = type(default)(value)
-    except (TypeError, ValueError):
-        found = -1
-    if not found >= 0:
-        raise UsageError(
-            f"{name} of {artefact} is a {'whole ' * (type(default) is int)}number from 0 on, not {value!r}"
-        )
+    names = (node for c in tagged for node in ast.walk(ast.parse("".join(c["source"]))) if isinstance(node, ast.Name))
+    return {name.id for name in names if isinstance(name.ctx, ast.Store)}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #dcd5478e
-def _method_fields(paper, notebook):
-    "Fields of all methods that a notebook can use."
+def _method_fields(paper):
+    "Fields of the methods of a paper and of the baselines; of all papers, if it has no method of its own."
     import importlib
-    from treekit.papers.registry import method_modules
 
-    below = modules_behind(paper, notebook)
-    modules = [importlib.import_module(m) for m in method_modules() if m in below]
+    own = get_paper(paper).methods
+    used = {e.module for e in registered().values() if not own or e.reference in own or e.reference in BASELINES}
     kinds = {
-        kind for m in modules for kind in vars(m).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)
+        kind for module in used for kind in vars(importlib.import_module(module)).values() if isinstance(kind, type)
     }
-    return {name for kind in kinds if "__call__" in dir(kind) for name in setting_types(kind)}
+    methods = (kind for kind in kinds if dataclasses.is_dataclass(kind) and "__call__" in dir(kind))
+    return {name for kind in methods for name in setting_types(kind)}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a1233e4e
 def plan_tasks(artefacts, out, given, sets):
@@ -132,8 +98,6 @@ def plan_tasks(artefacts, out, given, sets):
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         own = dict(paper=r["paper"]) if "paper" in declared else {}  # of a notebook that all papers share
-        for k in sets.keys() & declared.keys():
-            _check_number(name, k, declared[k], sets[k])
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared} | own
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}
@@ -141,9 +105,9 @@ def plan_tasks(artefacts, out, given, sets):
             "temperature", sets["temperature"]
         ):  # also of methods that have their own
             own = str(sets["temperature"]).strip()
-            others |= dict(temperature=own) if "temperature" in _method_fields(r["paper"], r["notebook"]) else {}
+            others |= dict(temperature=own) if "temperature" in _method_fields(r["paper"]) else {}
         if others:
-            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *declared} - {"settings"}
+            known = {*_method_fields(r["paper"]), *FIELDS, *declared} - {"settings"}
             for k in others:
                 choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(
@@ -165,7 +129,7 @@ def _as_the_paper(artefact, given, declared, model):
     said = profile_settings(artefact["paper"], artefact["artefact"], model)
     own = {k: v for k, v in said.items() if k in declared}
     settings = {k: v for k, v in said.items() if k in FIELDS and k not in own and k not in given}
-    if others := (said.keys() - own.keys() - set(FIELDS)) & _method_fields(artefact["paper"], artefact["notebook"]):
+    if others := (said.keys() - own.keys() - set(FIELDS)) & _method_fields(artefact["paper"]):
         settings["switches"] = ", ".join(f"{k}={said[k]}" for k in sorted(others))
     return {k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()} | dict(settings=settings)
 
@@ -189,7 +153,7 @@ def said_on_top(
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #39a6cd5b
 @functools.cache
 def _papermill():
-    "papermill with an engine for forked kernels and a handler that cleans notebooks. Slow to import."
+    "papermill with an engine for forked kernels, which writes cleaned notebooks. Slow to import."
     import logging
 
     # jsonschema tries to import it for a check that no notebook needs, which takes longer than all the rest
@@ -200,13 +164,12 @@ def _papermill():
         sys.modules.pop("rfc3987_syntax", None)
     from papermill.clientwrap import PapermillNotebookClient as Client
     from papermill.engines import NBClientEngine, papermill_engines
-    from papermill.iorw import papermill_io
     from traitlets.config import Config
 
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(
-            cls, nb_man, kernel_name, kernels, told, left, env=None, log=None, start_timeout=60, warm=None, **kwargs
+            cls, nb_man, kernel_name, kernels, told, target, env=None, log=None, start_timeout=60, warm=None, **kwargs
         ):
             with tempfile.TemporaryDirectory() as sockets:
                 config = Config(KernelManager=dict(transport="ipc", ip=f"{sockets}/kernel"))
@@ -224,26 +187,12 @@ def _papermill():
                 kernels.append(client)
                 try:
                     return client.execute(env=env, stderr=log)  # output of the kernel's process
-                except Exception:  # a kernel that died: papermill then saves what there is
-                    nb_man.output_path = left
-                    raise
-
-    class Whole:
-        "papermill handler that cleans a notebook and writes it atomically."
-
-        def write(self, text, path):
-            write_whole(Path(path.removeprefix(_CLEAN)), cleaned(text))
-
-        def pretty_path(self, path):
-            return path.removeprefix(_CLEAN)
+                finally:
+                    write_whole(target, cleaned(json.dumps(nb_man.nb, indent=1)))
 
     papermill_engines.register("treekit", Engine)
-    papermill_io.register(_CLEAN, Whole())
     logging.getLogger("papermill").setLevel(logging.ERROR)
     return papermill
-
-
-_CLEAN = "treekit:"  # prefix of the paths that this handler writes
 
 
 def _arguments(told):
@@ -296,7 +245,7 @@ def cleaned(
     text: str,  # an executed notebook, as JSON
 ) -> str:
     "Executed notebook without local paths and credentials."
-    text = without_secrets(text.replace(_CLEAN, ""))
+    text = without_secrets(text)
     for folder, short in _folders():
         said = json.dumps(folder)[1:-1]
         if said in text:
@@ -333,23 +282,19 @@ def _execute(task, kept, env, kernels, warm=None, told=Command()):
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(target.with_suffix(".log"), "w") as log:
-            source, place = (
-                str(p).replace("{", "{{").replace("}", "}}") for p in (task.notebook, target)
-            )  # papermill fills in fields
             pm.execute_notebook(
-                source,
-                f"{_CLEAN}{place}",
+                str(task.notebook).replace("{", "{{").replace("}", "}}"),  # papermill fills in fields
+                None,
                 task.parameters,
                 engine_name="treekit",
                 progress_bar=False,
-                request_save_on_cell_execute=False,  # cleaning takes longer than many cells
                 autosave_cell_every=0,
                 kernels=kernels,
                 log=log,
                 warm=warm,
                 env=env,
                 told=told,
-                left=f"{_CLEAN}{target}",
+                target=target,
             )
     except pm.PapermillExecutionError as e:
         task.exception, (task.code, task.error) = e.ename, _what(e.ename, e.evalue)
@@ -390,8 +335,7 @@ def _warm(tasks, jobs, env):
     "Manager of forked kernels; None for few notebooks, for one at a time (its kernel has all cores), or on platforms without a safe fork."
     if jobs == 1 or len(tasks) < MANY or not can_fork():
         return None
-    modules = {m: None for t in tasks for m in imported(t.notebook) if m.startswith("treekit.")}
-    return manager(env, (*PRELOADED, *modules))
+    return manager(env, (*PRELOADED, *method_modules()))
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #0dc82b7e
 def with_first_cell(
