@@ -5,7 +5,7 @@ import numpy as np, pytest
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.utils.array_cache import write_arrays
-from treekit.utils.sqlite_cache import cache_database, pack_rows, shipped_rows
+from treekit.utils.sqlite_cache import cache_database, shipped_rows
 from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
@@ -101,6 +101,9 @@ def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
     if file == "torn":
         (tmp_path / "vectors.npz").write_bytes(b"PK\x03\x04 torn")
     if file == "mixed":
-        write_arrays(tmp_path / "vectors.npz", pack_rows([(b"k" * 32, b"v")]) | dict(ends=np.array([1, 2])))
+        write_arrays(
+            tmp_path / "vectors.npz",
+            dict(keys=np.zeros(32, np.uint8), values=np.zeros(1, np.uint8), ends=np.array([1, 2])),
+        )
     with cache_database(tmp_path / "db.sqlite", TABLE, "vectors", "vectors") as db:
         assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (0,)

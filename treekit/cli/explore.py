@@ -26,7 +26,7 @@ import click
 @click.option(
     "--notes",
     metavar="FILE",
-    help="Write the annotations of the run as CSV, or as JSON if FILE ends in .json, and serve nothing.",
+    help="Write the annotations of the run as CSV, and serve nothing.",
 )
 @click.option("--list", "listing", is_flag=True, help="List the saved runs, and serve nothing.")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
@@ -165,12 +165,8 @@ def _write_notes(run, file, as_json):
             | {k: line[k] for k in ("answer", "value")}
             | dict(verdict=note["verdict"], note=note["text"])
         )
-    if file.endswith(".json"):
-        text = json.dumps(dict(run=run.name, notes=lines), indent=1, ensure_ascii=False) + "\n"
-    else:
-        columns = ["method", "dataset", "id", "question", "gold", "answer", "value", "verdict", "note"]
-        text = csv_text([columns, *([line[k] for k in columns] for line in lines)])
-    write_whole(Path(file), text)
+    columns = ["method", "dataset", "id", "question", "gold", "answer", "value", "verdict", "note"]
+    write_whole(Path(file), csv_text([columns, *([line[k] for k in columns] for line in lines)]))
     click.echo(
         json.dumps(dict(file=file, notes=len(lines)))
         if as_json

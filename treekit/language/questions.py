@@ -10,7 +10,6 @@ import re
 from functools import lru_cache
 
 from .words import FUNCTION, STOP, noun_kind, stem
-from .normalization import norm
 from .names import tokenize
 from .relations import RELATIONS, relations
 
@@ -88,10 +87,7 @@ class AnalysedQuestion:
     "Analysed question: `kind` of the answer (person, place, nation, date, number, title, org, thing, yesno), `focus` noun, relations."
 
     def __init__(self, question):
-        self.text, self.tokens = question, tokenize(question)
-        self.norm = f" {norm(question)} "
-        self.set = frozenset(self.norm.split())
-        self.stems = frozenset(t.stem for t in self.tokens if t.word)
+        self.tokens = tokenize(question)
         self.content = frozenset(t.stem for t in self.tokens if t.word and t.low not in STOP)
         self.wh, self.kind, self.focus = "", "thing", ""
         at = _asking_word(self.tokens)
@@ -101,7 +97,6 @@ class AnalysedQuestion:
         elif self.tokens and self.tokens[0].low in _OPENS_YES_NO:
             self.kind = "yesno"
         self.relations = relations(question)
-        self.both = bool(re.search(r"\bboth\b|\bin common\b|\bsame\b|\brespective", question.lower()))
         if self.relations:
             self.kind = self._kind_of(self.relations[0])
 

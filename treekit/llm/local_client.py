@@ -410,9 +410,6 @@ class LocalClient:
             lambda jobs: one.submit(self.decoder, jobs).result(), 4 * concurrency, Decoder.most_rows, pause=0.2
         )
 
-    def __repr__(self):
-        return f"{type(self).__name__}({self.model!r})"
-
     @classmethod
     def from_profile(cls, profile) -> "LocalClient":
         "Client that a profile describes."

@@ -443,10 +443,6 @@ class ServerConnection:
             ready = [connect()]  # now, so that the first call doesn't wait for it
         self.client = PerLoop(lambda: ready.pop() if ready else connect())  # the running event loop's `AsyncOpenAI`
 
-    async def get(self, path: str) -> str:
-        "Body of a GET request."
-        return (await self.client().get(path, cast_to=self.raw)).text
-
     async def post(self, path: str, body: dict) -> str:
         "Body of a POST request's response."
         return (await self.client().post(path, cast_to=self.raw, body=body)).text

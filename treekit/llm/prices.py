@@ -39,11 +39,6 @@ class Price:
             (c.tokens_in - c.cached_in) * self.input + c.cached_in * self.cached_input + c.tokens_out * self.output
         ) / 1e6
 
-    @property
-    def written(self) -> float:
-        "Price of input tokens that are written to the prompt cache."
-        return self.input if self.cache_write is None else self.cache_write
-
 # %% ../../nbs/05_llm/02_prices.ipynb #d7c8fd10
 def load_prices(
     path: Path | str | None = None,  # default: the kit's `data/prices.csv`
@@ -52,22 +47,17 @@ def load_prices(
     path, prices = Path(path or kit_path("data", "prices.csv")), {}
     try:
         rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    except FileNotFoundError:
-        raise UsageError(f"no file of prices {path.name!r}") from None
-    except (UnicodeDecodeError, csv.Error) as e:
+    except (OSError, UnicodeDecodeError, csv.Error) as e:
         raise UsageError(f"{path.name}: no table of prices ({e})") from None
     for number, row in enumerate(rows, 2):
         try:
-            if row["currency"] != "USD":
-                raise ValueError(f"currency should be USD, not {row['currency']}")
             dollars = [float(row[k]) for k in ("input", "cached_input", "output")]
             write, share = (
                 float(row[k]) if row.get(k) else None for k in ("cache_write", "batch")
-            )  # a table may lack these columns
-            if not all(0 <= d < math.inf for d in (*dollars, write or 0.0)):
-                raise ValueError(f"prices are dollars, not {dollars}")
-            if not 0 <= (share or 0) <= 1:
-                raise ValueError(f"batch is a share of the price, from 0 to 1, not {share}")
+            )  # columns that may be missing
+            sound = all(0 <= d < math.inf for d in (*dollars, write or 0.0)) and 0 <= (share or 0) <= 1
+            if row["currency"] != "USD" or not sound:
+                raise ValueError("prices are in USD, and batch is a share of them from 0 to 1")
             prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"], write, share)
         except (KeyError, TypeError, ValueError) as e:
             raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
@@ -123,7 +113,9 @@ class BudgetGuard:
             return 0.0
         most = request.max_tokens or (defaults or {}).get("max_tokens") or 4096
         text = sum(len(m["content"].encode()) + 16 for m in request.messages)  # 16: role and separators
-        return request.n * (text * max(self.price.input, self.price.written) + most * self.price.output) / 1e6
+        return (
+            request.n * (text * max(self.price.input, self.price.cache_write or 0.0) + most * self.price.output) / 1e6
+        )
 
     def cost(self, completion: Completion) -> float | None:
         "Cost of a completion, in dollars; None if the price isn't known."

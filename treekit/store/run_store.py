@@ -7,7 +7,7 @@ __all__ = ['RESERVE', 'canonical_request', 'sample_keys', 'keys', 'Store', 'run_
 
 # %% ../../nbs/04_store/06_run_store.ipynb #1699abd4
 import hashlib, json, os, shutil, sqlite3, threading, time, uuid, weakref, zlib
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ..config import UsageError, choose, command
@@ -24,10 +24,9 @@ from treekit.store.schema import (
     storable,
     store_error,
 )
-from ..utils.atomic_write import private_file
+from ..utils.atomic_write import file_lock, private_file
 from ..utils.model_files import file_sha256
 from ..utils.notices import notify
-from ..utils.sqlite_wal import enable_wal
 
 # %% ../../nbs/04_store/06_run_store.ipynb #f50dd10a
 def _optional_parameters(defaults):
@@ -115,15 +114,18 @@ class Store:
         self.replays = False  # whether it is a cassette: no model is asked
         self.lock = threading.RLock()
         try:
-            if self.path != ":memory:":
-                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-                private_file(self.path)
-            self.db = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            self.close = weakref.finalize(self, self.db.close)
-            with self.db:
-                self.db.execute("BEGIN IMMEDIATE")
-                create_tables(self.db, Path(self.path).name)
-            enable_wal(self.db)
+            with ExitStack() as stack:
+                if self.path != ":memory:":
+                    stack.enter_context(file_lock(Path(self.path)))  # two that switch it to WAL disturb each other
+                    private_file(self.path)
+                self.db = sqlite3.connect(
+                    self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+                )
+                self.close = weakref.finalize(self, self.db.close)
+                with self.db:
+                    self.db.execute("BEGIN IMMEDIATE")
+                    create_tables(self.db, Path(self.path).name)
+                self.db.execute("PRAGMA journal_mode=WAL")
         except (sqlite3.Error, OSError) as e:
             if getattr(e, "sqlite_errorcode", None) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_BUSY):
                 raise store_error(e, path) from None
