@@ -7,7 +7,7 @@ __all__ = ['TOLD', 'RunComparison', 'compare_runs', 'what_it_did', 'align']
 
 # %% ../../nbs/19_explorer/09_diff.ipynb #f6259fad
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from ..config import UsageError, choose
 from ..core.method import Node, Trace
@@ -32,10 +32,6 @@ class RunComparison:
     means: tuple | None = None  # score of each on the paired questions; None: there are none
     # the second's score minus the first's, with its 95 % bootstrap interval: difference, low, high
     effect: tuple | None = None
-
-    def record(self) -> dict:
-        "Plain values."
-        return asdict(self)
 
 # %% ../../nbs/19_explorer/09_diff.ipynb #011f65f8
 def compare_runs(

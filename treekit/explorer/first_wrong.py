@@ -16,7 +16,6 @@ from ..config import UsageError
 from ..core.method import Context, Intervened, Prediction, requirements_of
 from ..core.prompts import CallFailed
 from ..experiments.correct_answers import worth
-from ..experiments.given_passages import given_again
 from ..experiments.planning import models_of, open_store
 from ..experiments.prompts import templates_of
 from ..experiments.resources import Resources, chat_for
@@ -25,7 +24,7 @@ from ..experiments.run_records import find_run
 from ..llm.cached_client import CachedClient
 from ..llm.prices import BudgetExceeded
 
-from .run_models import GoneModel, models_again
+from .run_models import GoneModel, made_again
 from .runs import OpenRun
 
 # %% ../../nbs/19_explorer/10_first_wrong.ipynb #5577344b
@@ -48,18 +47,16 @@ class Replayer:
     ):
         self.opened, self.new_calls, self.kept = opened, new_calls, opened.kept
         self.prompts, self.made, self.indices = templates_of(opened.kept.profile), {}, {}
-        self.asked = {d: list(qs.values()) for d, qs in opened.kept.questions.items()}
 
     def _parts(self, name):
         "Method, clients by role, and resources."
         if name not in self.made:
-            profile, method = self.kept.profile, self.kept.method(name)
-            models = models_of(profile, self.opened.store, **models_again(self.opened, name))
+            asked, profile, given, models = made_again(self.opened, name)
+            models = models_of(profile, self.opened.store, **models)
             chats = dict(llm=models.answers or self._chat(models), router=models.router, navigator=models.navigator)
-            given = given_again(self.kept, self.asked)
             others = dict(router=models.router, navigator=models.navigator)
             stored = {r: c and CachedClient(c, self.opened.store, profile.budget) for r, c in chats.items()}
-            self.made[name] = method, stored, Resources(profile, self.asked, given, **others)
+            self.made[name] = self.kept.method(name), stored, Resources(profile, asked, given or {}, **others)
         return self.made[name]
 
     def _chat(self, models):
