@@ -347,10 +347,10 @@ def test_chunks_of_any_length_are_accepted_and_shown(words):
 
 @pytest.mark.parametrize("paper, fields, is_open", [
     ("arise", "width=3 alpha=-1.0 rollout_weight=0.0", True),
-    ("searchr", "fusion=reciprocal max_steps=4", True),
+    ("searchr", "fusion=reciprocal", True),
     ("treerare", "leaves=phrase", False),
     ("arise", "top_k=1 iterations=30 value=verifier", False),  # the paper decides
-    ("searchr", "refill=True masked=0 decomposer=prompted", False),  # what other printed rows are
+    ("searchr", "masked=0 decomposer=prompted", False),  # what other printed rows are
     ("rdr2", "refuse=False reading=code", False),
 ])  # fmt: skip
 def test_what_the_deviations_call_open_passes_and_is_shown(paper, fields, is_open):

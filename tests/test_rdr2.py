@@ -826,10 +826,9 @@ def test_flare_searches_first_and_then_only_where_it_is_unsure():
         assert [n.data.get("sure") for n in p.trace.nodes if n.kind == "sentence"] == [sure, True]
     for fields, wanted in (
         (dict(theta=0.0), ["Who?"]),
-        (dict(first="none"), ["It was built by ."]),
         (dict(beta=1.0), ["Who?"]),
     ):
-        queries.clear()  # nothing is unsure; the question isn't searched; nothing is left of the sentence
+        queries.clear()  # nothing is unsure; nothing is left of the sentence
         asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Context(Teller(told(False)), shelf)))
         assert queries == wanted
 

@@ -119,9 +119,6 @@ class FLARE(Reader):
 
     theta: float = 0.8  # a token of at most this probability triggers a search
     beta: float = 0.4  # a token of at most this probability is omitted from the query
-    # use of the passages for the question; none: no search with the question
-    first: Literal["replaced", "kept", "none"] = "replaced"
-    lookahead: Literal["passages", "bare"] = "passages"  # whether drafts have the current passages in the prompt
     sentences: int = 10  # maximum number
 
     def __post_init__(self):
@@ -136,18 +133,17 @@ class FLARE(Reader):
             raise UsageError("the question is empty")
         root = node = context.trace.add("question", text)
         said, kind = [], answer_kind(question, self.answers)
-        shown = passages = await self._found(context, root, text) if self.first != "none" else []
-        kept = passages if self.first == "kept" else []
+        shown = passages = await self._found(context, root, text)
         for _ in range(self.sentences):
             node = context.trace.add("sentence", "", parent=node)
             inputs = dict(
                 question=text, answer=" ".join(said), length=length_instruction(question, kind, self.length_control)
             )
-            draft, tokens = await next_sentence(context, node, inputs, shown if self.lookahead == "passages" else [])
+            draft, tokens = await next_sentence(context, node, inputs, shown)
             node.data["sure"] = all(math.exp(p) > self.theta for _, p in tokens)
             if not node.data["sure"] and (query := masked_query(tokens, self.beta)):
                 node.data["draft"] = draft
-                shown = list({p.id: p for p in [*kept, *await self._found(context, node, query)]}.values())
+                shown = await self._found(context, node, query)
                 passages = list({p.id: p for p in [*passages, *shown]}.values())
                 draft = await context.ask(NEXT, node=node, documents=shown, **inputs)
             node.text = draft or "(the end)"

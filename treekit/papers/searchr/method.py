@@ -19,7 +19,6 @@ from ...core.logical_clock import TimedTask
 from ...core.method import Context, Node, Prediction, check_fields, gather_or_cancel
 from treekit.baselines.subquestions import (
     INTEGRATE,
-    MOST_SUBQUESTIONS,
     NAVIGATE,
     REFORMULATE,
     UNCLEAR,
@@ -57,7 +56,7 @@ async def plan_path(
     node = context.trace.add("path", "", parent=root)
     if path is None:
         path = await generate_path(context, question, node, m.decomposer == "navigator")
-    path, notes = checked(path, question, m.max_steps)
+    path, notes = checked(path, question)
     steps = plan_steps(context.trace, node, path, m.order == "chain")
     node.text, node.data["path"] = " | ".join(path), list(path)
     node.notes += notes
@@ -163,18 +162,15 @@ class SearchR:
     same_number: bool = False  # whether a ranking with 0 passages leaves its 15 or 10 places to the other
     steps: Literal["paper", "all"] = "paper"  # of informativeness: the paper's, or with all extensions
     fusion: Literal["lists", "reciprocal"] = "lists"  # of the two rankings: the paper's, or by reciprocal ranks
-    # whether the next passage replaces a duplicate; the paper takes the first 15 and 10 (Sec. 2.4)
-    refill: bool = False
     masked: int | None = None  # random seed: hide one entity of each sub-question (Table 7)
     decomposer: Literal["navigator", "prompted", "gold"] = "navigator"  # "prompted": w/o Dec.; "gold": the data set's
     # decision to rewrite a sub-question: by a call, or if it has a reference
     decide: Literal["model", "rule"] = "model"
     # a sub-question waits for all earlier ones (Sec. 2.5), or for those that it refers to
     order: Literal["chain", "waves"] = "chain"
-    max_steps: int = MOST_SUBQUESTIONS  # maximum number of sub-questions of a path
 
     def __post_init__(self):
-        check_fields(self, dict(informative=(0, 1000), similar=(0, 1000), max_steps=(1, 50)))
+        check_fields(self, dict(informative=(0, 1000), similar=(0, 1000)))
         if not self.informative + self.similar:
             raise UsageError("informative and similar are both 0: there would be nothing to read")
 

@@ -53,7 +53,7 @@ def retrieve_passages(
     retriever = informative
     if similar_k:
         similar = SimpleNamespace(search=context.search, fingerprint=context.retriever.fingerprint)
-        retriever = DualPath(informative, similar, m.shares, m.fusion, m.refill, literal=literal)
+        retriever = DualPath(informative, similar, m.shares, m.fusion, refill=False, literal=literal)
     [hits] = retriever.search([question], informative_k + similar_k)
     return hits, *with_informativeness(informative, question, hits)
 

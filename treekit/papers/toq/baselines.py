@@ -8,7 +8,6 @@ __all__ = ['THOUGHT_QUERIES', 'KOREAN', 'BASELINES', 'PROMPTS', 'respond_and_eva
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #01319ca5
 from dataclasses import dataclass
-from typing import Literal
 
 from ...core.types import Question
 from ...baselines.iterative import FOLLOW_UP, INTERMEDIATE, NEXT_THOUGHT, RANGES, IRCoT, SelfAsk
@@ -33,11 +32,10 @@ async def respond_and_evaluate(
     Q: list[str],
     D: list,  # passages, or "question: answer"
     lang: str,
-    overall: str,
 ) -> Prediction:
     "R = f_RG(q, Q, D), and its evaluation by the Query Evaluator."
     R = await f_RG(context, q, Q, D, last, lang)
-    return evaluated_prediction(context, last, R, await evaluate(context, q, R, last, lang, overall))
+    return evaluated_prediction(context, last, R, await evaluate(context, q, R, last, lang))
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #351188a4
 THOUGHT_QUERIES = {}  # (part, language) -> prompt
@@ -69,7 +67,6 @@ class ChainOfThought:
     "Chain-of-Thought: a thought, a query, one retrieval (Sec. 4.3)."
 
     top_k: int = 3  # App. E
-    overall: Literal["model", "mean"] = "model"  # as in `TreeOfQuestion`
 
     def __post_init__(self):
         check_fields(self, RANGES)
@@ -81,9 +78,7 @@ class ChainOfThought:
         said = await context.ask(THOUGHT_QUERIES["thought_query", lang], node=node, question=q)
         Q = said["query"] or q
         node.data.update(lang=lang, thought=said["thought"], queries=[Q])
-        return await respond_and_evaluate(
-            context, node, q, [Q], await f_DR(context, Q, node, self.top_k), lang, self.overall
-        )
+        return await respond_and_evaluate(context, node, q, [Q], await f_DR(context, Q, node, self.top_k), lang)
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #b0c60b58
 _FOLLOW_UP = Prompt(
@@ -169,7 +164,6 @@ class PreviousContext(IRCoT):
 
     top_k: int = 3  # App. E
     rounds: int = 4  # maximum of sentences
-    overall: Literal["model", "mean"] = "model"  # as in `TreeOfQuestion`
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "One call per sentence, and two. `UsageError` for an empty question."
@@ -179,7 +173,7 @@ class PreviousContext(IRCoT):
             in_language(context, lang), context.trace.add("question", q, lang=lang), q
         )
         queries = [Q for n in steps for Q in n.data.get("queries", [])]
-        return await respond_and_evaluate(context, steps[-1], q, queries, documents, lang, self.overall)
+        return await respond_and_evaluate(context, steps[-1], q, queries, documents, lang)
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #0253b272
 @dataclass(frozen=True)
@@ -187,7 +181,6 @@ class FollowUp(SelfAsk):
     "Self-ask: follow-up questions, each searched and answered (Sec. 4.3)."
 
     top_k: int = 3  # App. E
-    overall: Literal["model", "mean"] = "model"  # as in `TreeOfQuestion`
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "Two calls per follow-up, one to end them, and two. `UsageError` for an empty question."
@@ -198,9 +191,7 @@ class FollowUp(SelfAsk):
         D = [f"{n.text}: {n.data['evidence']}" for n in steps] + [f"{q}: {answer}"] * bool(steps and answer)
         if not steps:
             D = await self._search(context, node, q)
-        return await respond_and_evaluate(
-            context, [node, *steps][-1], q, [n.text for n in steps] or [q], D, lang, self.overall
-        )
+        return await respond_and_evaluate(context, [node, *steps][-1], q, [n.text for n in steps] or [q], D, lang)
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #8ac4245c
 BASELINES = {"Chain-of-Thought": ChainOfThought(), "Previous Context": PreviousContext(), "Self-ask": FollowUp()}

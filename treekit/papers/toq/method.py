@@ -8,7 +8,6 @@ __all__ = ['MAX_SPAN', 'RANGES', 'METHODS', 'QuestionTree', 'ask_question', 'ans
 
 # %% ../../../nbs/17_papers/2_toq/04_method.ipynb #d4b585ad
 from dataclasses import dataclass
-from typing import Literal
 
 from ...core.types import Question
 from ...core.logical_clock import Promise
@@ -18,7 +17,6 @@ from .decompositions import fill, planned
 from .question_tree import QuestionNode, asked_below, finding, record_tree
 from treekit.papers.toq.planner import (
     PROMPTS,
-    VALID_FROM,
     evaluate,
     evaluated_prediction,
     f_DR,
@@ -114,11 +112,8 @@ async def answer_question(tree: QuestionTree, node: QuestionNode, Q: list[str], 
 async def judge_response(tree: QuestionTree, node: QuestionNode, Q: list[str], D: list, limit: int) -> None:
     "Response and its evaluation (lines 8 to 10)."
     R = await f_RG(tree.context, node.question, Q, D, node.record, tree.lang)  # line 8
-    found = await evaluate(tree.context, node.question, R, node.record, tree.lang, tree.m.overall)  # line 9
-    positive = (
-        found["response_validity"] if tree.m.positive == "validity" else found["overall_assessment"] >= tree.m.threshold
-    )
-    node.given.append(dict(response=R, evaluation=found, level=limit, positive=positive))
+    found = await evaluate(tree.context, node.question, R, node.record, tree.lang)  # line 9
+    node.given.append(dict(response=R, evaluation=found, level=limit, positive=found["response_validity"]))
 
 # %% ../../../nbs/17_papers/2_toq/04_method.ipynb #a17e5be0
 MAX_SPAN = 300  # characters of an answer that fills a slot
@@ -169,7 +164,6 @@ RANGES = dict(
     exemplars=(0, 4),
     max_subquestions=(1, 20),
     max_nodes=(0, 500),
-    threshold=(0.0, 10.0),
 )
 
 
@@ -185,11 +179,6 @@ class TreeOfQuestion:
     levels: int = 4  # at most (Sec. 4.4); 1: Direct Generation
     top_k: int = 3  # documents per query (App. E)
     exemplars: int = 2  # $k$ of the Query Generator (Sec. 3.3): not stated; B.3 prints two
-    # overall assessment: from the model's reply, as printed, or the mean of Sec. 3.4
-    overall: Literal["model", "mean"] = "model"
-    # criterion of line 10: the model's validity, or the overall assessment
-    positive: Literal["validity", "overall"] = "validity"
-    threshold: float = VALID_FROM  # lowest positive overall assessment, with positive="overall"
     max_subquestions: int = 8  # maximum per node; further ones are dropped
     max_nodes: int = 40  # maximum of sub-questions per tree
 

@@ -499,12 +499,9 @@ async def evaluate(
     R: str,  # the response
     node: Node,  # gets `evaluation`
     lang: str = "ko",
-    overall: str = "model",  # the model's own number, as printed; "mean": the mean of Sec. 3.4
-) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity, overall_said
+) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity
     "The Query Evaluator (Sec. 3.4)."
-    said = await context.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R)
-    assessment = mean_score(said) if overall == "mean" else said["overall_assessment"]
-    node.data["evaluation"] = said | dict(overall_assessment=assessment, overall_said=said["overall_assessment"])
+    node.data["evaluation"] = await context.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R)
     return node.data["evaluation"]
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #4acc2c85
