@@ -153,7 +153,7 @@ def test_a_broken_plugin_is_one_line_and_harms_nobody(registered, tmp_path, monk
         Point("good", good),
         Point("odd", Paper("odd", "Odd", inventory(tmp_path / "odd", "artefact,kind\n,table\n"))),
     )
-    lines = {b.name: b.reason for b in broken_papers()}
+    lines = dict(broken_papers())
     assert list(lines) == ["arise", "halted", "lacks", "nodata", "odd", "other", "typed"] and discover()["good"] is good
     assert discover()["arise"].label == "ARISE" and "taken by treekit.papers.arise" in lines["arise"]
     assert "No module named 'nothing'" in lines["lacks"] and "no inventory.csv" in lines["nodata"]

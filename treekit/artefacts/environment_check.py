@@ -25,8 +25,8 @@ def checks(
     paper: str = "",  # check for this paper, too
 ):  # yields (requirement, works, finding, instruction); works is `None`: it fails, but only some runs need it
     "Generator of environment checks."
-    for broken in broken_papers():
-        yield f"paper {broken.name}", None, broken.reason, "repair that package, or uninstall it"
+    for name, reason in broken_papers():
+        yield f"paper {name}", None, reason, "repair that package, or uninstall it"
     for line in broken_references(get_paper(paper)) if paper else ():
         yield f"paper {paper}", False, line, "repair that package, or install what it imports"
     yield "Python", sys.version_info >= (3, 11), sys.version.split()[0], "install Python 3.11 or newer"

@@ -4,10 +4,9 @@
 
 # %% auto #0
 __all__ = ['OWN_CASE', 'HEADINGS', 'TEXTS', 'PARK_STEPS', 'candidate_questions', 'choose_case', 'documents_of', 'router_views',
-           'router_reply', 'routing_lines', 'document_to_show', 'tree_behind', 'shown_nodes', 'show_path', 'draw_path',
-           'beside', 'find_case', 'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'routing_sizes',
-           'router_scores', 'router_curve', 'over_retrievers', 'printed_document', 'printed_steps', 'own_steps',
-           'routed_case']
+           'router_reply', 'document_to_show', 'tree_behind', 'shown_nodes', 'draw_path', 'beside', 'find_case',
+           'save_outputs', 'save_passages', 'swept', 'draw_sweeps', 'routing_sizes', 'router_scores', 'router_curve',
+           'over_retrievers', 'printed_document', 'printed_steps', 'own_steps', 'routed_case']
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4f3115e2
 from collections.abc import Iterable
@@ -114,19 +113,6 @@ def router_reply(step: Node) -> str:
     words = ([f"[ANSWER] {answers}"] if answers else []) + [f"[EXPAND] {i}" for i in step.data["expands"]]
     return " ".join(words) or "[REFUSE]"
 
-# %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #6f3eb830
-def routing_lines(trace: Trace, document: Node) -> list[str]:
-    "Routing of a document as lines, like Table 12."
-    lines = []
-    for number, step in enumerate(router_views(trace, document), 1):
-        visible, heading = step.data["lit"], step.data["heading"]
-        what = (
-            f"content node{'s' * (len(visible) > 1)} {', '.join(map(str, visible))}" if visible else "no content node"
-        )
-        where = "from the retrieved passages." if heading is None else f"from unfolding {heading}."
-        lines += [f"Light {what} {where}", f"{number} {router_reply(step)}"]
-    return lines + [f"Routed passage: {', '.join(map(str, document.data['answers'])) or 'none'}"]
-
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #6efa3efd
 def document_to_show(trace: Trace) -> Node:
     "Document to show: the first with an expansion that has an answer, else the one with the most steps."
@@ -201,21 +187,6 @@ def _below(tree, id, visible, path, most):
 def _left(tree, ids):
     headings = sum(tree[i].type == "structure" for i in ids)
     return f"[… {headings} more heading{'s' * (headings > 1)}]" if headings else "[…]"
-
-# %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #bc333cf2
-def show_path(tree: DocumentTree, trace: Trace, document: Node, most: int = 4) -> str:
-    "Tree as text, with a mark before each line: `*` in the routed passage, `+` visible."
-    visible, read = {i for v in router_views(trace, document) for i in v.data["lit"]}, set(document.data["answers"])
-
-    def line(id, depth, text):
-        mark = "*" if id in read else "+" if id in visible else " "
-        if id is not None:
-            is_heading = id and tree[id].type == "structure"
-            rule = "=" * min(depth + 1, 6) if is_heading else ""
-            text = f"{id}: {rule}{printable(text)}{rule}"
-        return f"{mark} {'    ' * depth}{text}"
-
-    return "\n".join(line(*shown) for shown in shown_nodes(tree, trace, document, most))
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #d37a4562
 _LINE = 10.5  # points
@@ -654,8 +625,6 @@ def routed_case(*given, dataset: str, question: str) -> Artefact:  # parameters 
     case = choose_case(t.run({"Retrieve-and-Read": Reader(), **METHODS}, {dataset: asked}).rows)["RDR2 (Ours)"]
     trace, document = case.trace, document_to_show(case.trace)
     tree = tree_behind(resources.load_documents(dataset, t.P.data, t.P.documents, t.P.seed), document)
-    for about in ((park, replayed, printed), (tree, trace, document)):
-        print(*routing_lines(*about[1:]), "", show_path(*about), "", sep="\n")
     note = (
         "paper: the printed behaviours replayed through our code on a tree with the printed headings; visible ids: ours, "
         f"one higher than the printed ids. ours: {case.question.question} Model {t.P.model}."
