@@ -1,6 +1,6 @@
 "What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
 
-import asyncio, json, os, subprocess, sys, tempfile
+import asyncio, json, tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,27 +206,13 @@ def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
     within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=0.1)
 
 
-MOCKED = """
-from treekit.artefacts.estimate import mock_hub_weights
-mock_hub_weights()
-import sys
-from treekit.core.types import Passage
-from treekit.retrieval.dense import CrossEncoder, Dense, embedder
-passages = [Passage("1", "Clock", "Otto Venn mends clocks."), Passage("2", "Film", "Lio Vant made a film.")]
-index = Dense(passages, "some/encoder", "some/encoder-of-questions")
-[[first, _]] = index.search(["Who mends clocks?"], 2)
-ranker = CrossEncoder("some/ranker")
-print(first.passage.id, ranker.name, "some/encoder-of-questions" in index.fingerprint, "torch" in sys.modules)
-print(embedder()(["a text"]).shape, "torch" in sys.modules)
-"""
-
-
-@pytest.mark.slow
 def test_no_weights_of_the_hub_are_loaded(tmp_path):
-    "Their names stay in the keys; the bundled encoder is itself; no mock's vector is kept on disk."
-    env = os.environ | dict(TREEKIT_HOME=str(tmp_path), HF_HUB_OFFLINE="1")
-    done = subprocess.run(
-        [sys.executable, "-c", MOCKED], capture_output=True, text=True, env=env, cwd=Path(__file__).parents[1]
-    )
-    assert done.stdout.splitlines() == ["1 some/ranker True False", "(1, 384) True"], done.stdout + done.stderr
-    assert not any(b"Otto" in f.read_bytes() or "encoder" in f.name for f in tmp_path.rglob("*") if f.is_file())
+    "Their names stay in the keys."
+    keys = []
+    for retriever in ("bm25s", "dense:some/encoder"):
+        (tmp_path / retriever[:4]).mkdir()
+        profile = load_profile("openai", data="synthetic", retriever=retriever)
+        _, notes = sampled(profile, questions(4), tmp_path / retriever[:4])
+        assert counted(notes, profile).total()["calls"] == 7
+        keys.append(notes[0][1]["cells"][0]["predictions"])
+    assert not {*keys[0]} & {*keys[1]}

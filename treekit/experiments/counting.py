@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import Profile, kit_path, load_profile
-from ..core.method import Intervened, Intervention
+from ..core.method import Intervened, Intervention, configure
 from ..core.prompts import Completion, count_tokens
 from .execution import execute
 from .planning import INDEX, models_of, open_store, plan_run
@@ -20,6 +20,7 @@ from .prompts import templates_of
 from .resources import Resources, mock_model
 from ..llm.cached_client import ReplayClient
 from ..llm.openai_client import scores_texts, scoring_unsupported
+from ..retrieval.factory import DENSE
 from ..store.run_store import Store, canonical_request, sample_keys
 from ..utils.atomic_write import write_whole
 
@@ -185,15 +186,22 @@ def count_calls(
     most: int,  # questions of a data set
     **given,  # as for `treekit.experiments.run.run`
 ) -> Any:  # `Results` of all questions
-    "Answer a few questions of a run without sending anything, and write the counts of each method on each data set."
+    """Answer a few questions of a run without sending anything, and write the counts of each method on each data set. Weights of the hub
+    aren't loaded: passages are found by BM25, and not ranked again."""
+    from treekit.baselines.chainrag import ChainRAG
+
     few = {d: qs[:: -(-len(qs) // most)] for d, qs in questions.items()}
     cheap = replace(profile, budget=None)
+    named, _, weights = profile.retriever.partition(":")
+    if named in DENSE and weights:
+        cheap = replace(cheap, retriever="bm25", index="")
     store, counts = given.get("store") or open_store(cheap), CountedCalls()
     roles = ("router", "navigator")
     named = {r: _unasked_client(load_profile(name)) for r in roles if (name := getattr(profile, r))}
     clients = dict(chat=_unasked_client(profile)) | {r: given.get(r) or named.get(r) for r in roles}
     own = given | clients | dict(budget=None, store=store)
-    results = execute({n: Intervened(m, counts) for n, m in methods.items()}, few, cheap, corpora, **own)
+    light = {n: configure(m, reranker="") if isinstance(m, ChainRAG) else m for n, m in methods.items()}
+    results = execute({n: Intervened(m, counts) for n, m in light.items()}, few, cheap, corpora, **own)
     if failed := results.failures:
         print(f"{len(failed)} of {len(results.rows)} failed, the first with: {failed[0].error}")
     plan, cells = _plan(methods, questions, profile, corpora, Store(), clients, given.get("embedder")), []
