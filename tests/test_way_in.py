@@ -61,11 +61,7 @@ def without(record, *fields):
 @pytest.mark.parametrize(
     "files, works, found",
     [
-        (
-            dict(hotpotqa=hotpot()),
-            True,
-            "hotpotqa, in the format of HotpotQA, 2WikiMultihopQA: 1 questions, 1 passages, 1 of 1 supporting; skipped: notes.pdf",
-        ),
+        (dict(hotpotqa=hotpot()), True, "hotpotqa: 1 questions"),
         (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, ": 1 questions"),  # as in the test set
         (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
         (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, ": 1 questions"),

@@ -10,9 +10,8 @@ from collections import Counter
 
 from ..analysis.attribution import Finding
 from ..config import UsageError
-from ..experiments.correct_answers import cost_per_answer, metric_name, quality_metric
+from ..experiments.correct_answers import cost_per_answer, metric_name, quality_metric, question_scores
 from ..experiments.costs import billed_as
-from ..experiments.spending import question_scores, spendings
 from ..experiments.results import Results, mean_of_means
 from ..experiments.tables import PRINTED
 from ..figures.tables import span_of
@@ -35,7 +34,7 @@ def comparison_lines(
             f"no question of {lacking[0]!r} has a gold answer for {metric_name(lacking[0])}: nothing can be compared"
         )
     methods = list(dict.fromkeys(m for m, _ in scores))
-    costs = {line["method"]: line for line in cost_per_answer(spendings(results, scores), billed_as(results.model)[1])}
+    costs = cost_per_answer(results, scores, billed_as(results.model)[1])
     tests = {m: _test(scores, sets, m, methods[0]) for m in methods[1:]}
     adjusted = dict(zip(tests, false_discovery([t["p"] for t in tests.values()])))
     wrong = {m: Counter() for m in methods}
@@ -77,7 +76,7 @@ def _line(results, scores, sets, name, cost):
         high=high,
         **dict.fromkeys(("difference", "difference_low", "difference_high", "p", "gained", "lost")),
         calls=cost["calls"],
-        sequential=cost["sequential_calls"],
+        sequential=cost["critical_path"],
         tokens=cost["tokens_in"] + cost["tokens_out"],
         cents=cost["cents"],
         tokens_per_correct=cost["tokens_per_correct"],

@@ -84,35 +84,7 @@ def _questions(profile):
     source = source_of(profile.data)
     if not isinstance(source, Files):
         return f"{profile.data}: {', '.join(found)}"
-    return "; ".join([*(_counted(source, name) for name in found), *_skipped(Path(source.place))])
-
-
-def _skipped(place):
-    "Files of a folder that are no data by their names."
-    from treekit.corpora.files import data_files
-
-    other = sorted(p.name for p in {*place.iterdir()} - {*data_files(place)}) if place.is_dir() else ()
-    return [f"skipped: {printable(', '.join(other))}"] * bool(other)
-
-
-def _counted(source, name):
-    "Format of a data set, numbers of questions, passages, and supporting passages among them. Raises a `UsageError` if there are none of those named."
-    from treekit.corpora.formats import DataError, decoded, dialect_of
-    from treekit.corpora.load import question_records, questions_file
-
-    questions, passages = source.questions(name), []
-    try:
-        passages = source.passages(name)
-    except UsageError as e:
-        if isinstance(e, DataError):
-            raise
-    named = {s for q in questions for s in (*q.supporting, *q.absent())}
-    there = named & {s for p in passages for s in (p.id, p.title)}
-    dialect = dialect_of(decoded(next(question_records(questions_file(name, source.place, "dev")))[0]))
-    said = f"{name}, in the format of {dialect.name}: {len(questions):,} questions, {len(passages):,} passages, {len(there):,} of {len(named):,} supporting"
-    if named and not there:
-        raise UsageError(said)
-    return said
+    return "; ".join(f"{name}: {len(source.questions(name)):,} questions" for name in found)
 
 
 def _disk(profile):

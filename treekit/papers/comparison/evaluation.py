@@ -26,8 +26,7 @@ from ..rdr2 import method as rdr2
 from ..searchr import method as searchr
 from ..toq.method import TreeOfQuestion
 from ..treerare import method as treerare
-from ...experiments.correct_answers import QUALITY, metric_name
-from ...experiments.spending import question_scores
+from ...experiments.correct_answers import QUALITY, metric_name, question_scores
 from ...experiments.planning import open_store
 from ...experiments.results import Results, joined
 from ...experiments.run import run
