@@ -134,8 +134,6 @@ def test_ratt_verifies_equal_drafts_once_and_can_answer_at_length(server):
     assert (row.answer, row.usage.calls) == ("Tarn and Orle.", 3 + 5 + 1 + 5) and not any(
         kind(t) == "short" for *_, t in calls
     )
-    row, _, calls = go(RATT(steps=2, agents=1, final="all", short=False), model(server, "ratt"))
-    assert "Step 1:" in calls[-1][-1] and "Step 2:" in calls[-1][-1] and kind(calls[-1][-1]) == "merge"
 
 
 @pytest.mark.parametrize(

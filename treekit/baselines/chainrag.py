@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['READ', 'SEVERAL', 'GUIDED', 'REFERS', 'REWRITE', 'SUFFICES', 'SHORTEST', 'TEMPERATURE', 'WINDOW', 'METHODS',
            'CHAINRAG_CODE', 'CHAINRAG_PUBLIC', 'PROMPTS', 'NativeRAG', 'OneAnswer', 'corpus_graph', 'check_available',
-           'similar_sentences', 'widened_context', 'pair_rewritten', 'chain_step', 'from_answers', 'from_contexts',
-           'chain_answer', 'chain_path', 'follow_path', 'ChainRAG']
+           'similar_sentences', 'widened_context', 'pair_rewritten', 'chain_step', 'chain_answer', 'chain_path',
+           'follow_path', 'ChainRAG']
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #8d1b2c91
 import asyncio, json, re, threading
@@ -22,7 +22,6 @@ from .iterative import IterRetGen, plain_question
 from ..core.prompts import Prompt
 from ..core.json_extraction import extract_json
 from ..core.output_parsers import FINAL, TEXT, tolerant
-from ..core.logical_clock import TimedTask
 from ..core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
 from .sentence_graph import SentenceGraph, build_graph
 from .subquestions import YES_NO, PATH, checked, known_answer, rewritten
@@ -330,15 +329,12 @@ async def chain_step(
     context: Context,
     graph: SentenceGraph,
     node: Node,  # node of the sub-question
-    needs: list,  # (node, task) of the sub-questions that it depends on
+    earlier: list,  # nodes of the sub-questions before it
 ):
     "Process a sub-question: rewrite, retrieve, widen the context, answer."
-    for _, task in needs:
-        await task
-    after = tuple(n for n, _ in needs)
-    question = node.text if m.rewriting == "none" else await pair_rewritten(context, node, after)
+    question = await pair_rewritten(context, node, earlier)
     node.data["queries"] = [question]
-    told = " ".join(f"{n.text} {n.data['evidence']}." for n in after) if _has(node.text, _LOOKS_BACK) else ""
+    told = " ".join(f"{n.text} {n.data['evidence']}." for n in earlier) if _has(node.text, _LOOKS_BACK) else ""
     found_before = [Passage("", "Found so far", told)] if told else []
     chosen = await widened_context(m, context, graph, node, question, found_before)
     read = [graph.sentences[i] for i, _ in chosen]
@@ -353,23 +349,6 @@ async def chain_step(
         hits=hits,
     )
 
-# %% ../../nbs/12_baselines/07_chainrag.ipynb #4b4583a4
-async def from_answers(
-    m: "ChainRAG", context: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]
-) -> dict:
-    "AnsInt: final reply from the original sub-questions and their answers."
-    history = render_history((n.data["number"] - 1, n.text, n.data["evidence"]) for n in nodes)
-    return await _ask(context, SHORTEST, node=node, question=question, history=history)
-
-# %% ../../nbs/12_baselines/07_chainrag.ipynb #e858f1f7
-async def from_contexts(
-    m: "ChainRAG", context: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]
-) -> dict:
-    "CxtInt: final reply from all sentences of the contexts, ranked by similarity to the question."
-    among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
-    read = await similar_sentences(m, graph, question, len(among), among)
-    return await _ask(context, READ, node=node, question=question, documents=[graph.sentences[i] for i in read])
-
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #5b8c9a75
 async def chain_answer(
     m: "ChainRAG",
@@ -379,13 +358,17 @@ async def chain_answer(
     root: Node,
     nodes: list[Node],  # nodes of the sub-questions
 ) -> Prediction:
-    "Final answer. With `both`, the other answer is recorded in the trace."
-    node, ways = context.trace.add("answer", "", parent=root), dict(answers=from_answers, contexts=from_contexts)
-    made = {
-        name: await ways[name](m, context, graph, question, node, nodes)
-        for name in ways
-        if m.both or name == m.integration
-    }
+    """Final answer: from the original sub-questions and their answers (AnsInt), or from all sentences of the contexts, ranked by similarity
+    to the question (CxtInt). With `both`, the other answer is recorded in the trace."""
+    node, made = context.trace.add("answer", "", parent=root), {}
+    asking = dict(node=node, question=question)
+    if m.both or m.integration == "answers":
+        history = render_history((n.data["number"] - 1, n.text, n.data["evidence"]) for n in nodes)
+        made["answers"] = await _ask(context, SHORTEST, history=history, **asking)
+    if m.both or m.integration == "contexts":
+        among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
+        read = await similar_sentences(m, graph, question, len(among), among)
+        made["contexts"] = await _ask(context, READ, documents=[graph.sentences[i] for i in read], **asking)
     reply = made.pop(m.integration)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     node.data |= {f"from {name}, not scored": other["answer"] for name, other in made.items()}
@@ -401,18 +384,15 @@ async def chain_path(context: Context, node: Node, question: str) -> list[str]:
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #90166c50
 async def follow_path(m: "ChainRAG", context: Context, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
-    "Answer the sub-questions of a path concurrently, each after those that it depends on."
-    refers, steps = depends_on(path), []
-    waits = [range(i) for i in range(len(path))] if m.rewriting == "pairs" else refers
+    "Answer the sub-questions of a path, one after the other."
     node.text, node.notes = " → ".join(path), node.notes + list(notes)
-    node.data |= dict(path=list(path), references=[list(n) for n in refers])
+    node.data |= dict(path=list(path), references=[list(n) for n in depends_on(path)])
     nodes = [
-        context.trace.add("sub-question", q, parent=node, number=i, needs=[n + 1 for n in some])
-        for i, (q, some) in enumerate(zip(path, waits), 1)
+        context.trace.add("sub-question", q, parent=node, number=i, needs=list(range(1, i)))
+        for i, q in enumerate(path, 1)
     ]
-    for own, some in zip(nodes, waits):
-        steps.append(TimedTask(chain_step(m, context, graph, own, [(nodes[j], steps[j]) for j in some])))
-    await gather_or_cancel(steps)
+    for i, own in enumerate(nodes):
+        await chain_step(m, context, graph, own, nodes[:i])
     return nodes
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #d32c27d7
@@ -423,7 +403,6 @@ class ChainRAG:
     cache: bool = True  # whether to cache the graph; False: build it for every question
     integration: Literal["answers", "contexts"] = "answers"  # AnsInt or CxtInt
     both: bool = False  # whether to compute the other final answer too, unscored, as the public code does
-    rewriting: Literal["pairs", "none"] = "pairs"  # one call per earlier pair; no rewriting
     seeds: int = 7  # best sentences
     anchors: int = 3  # seeds whose neighbours are considered
     more: int = 5  # neighbours added per expansion

@@ -4,12 +4,12 @@
 
 # %% auto #0
 __all__ = ['NAMES', 'FACTS', 'ENTITIES', 'TRIPLES', 'READ', 'HIPPORAG', 'METHODS', 'PROMPTS', 'read_triples', 'Memory',
-           'synonym_pairs', 'build_memory', 'best_of_searches', 'remember', 'HippoRAG']
+           'synonym_pairs', 'build_memory', 'best_of_searches', 'HippoRAG']
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #61e70955
 import asyncio, json, re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ..core.types import Passage, Question
 from .graph_extraction import MAX_NAME, ask_each, corpus_passages, read_names, same_name, scalar
@@ -267,40 +267,14 @@ Explanation:""",
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #97558599
 def best_of_searches(
-    m: "HippoRAG",
     best: dict,  # passage id -> (passage, best score) of earlier searches
     hits: list[Hit],  # hits of a new search
 ) -> dict:  # merged, best first
-    "Merge the passages of all searches."
+    "Merge the passages of all searches by their best scores."
     best = dict(best)
     for h in hits:
         best[h.passage.id] = (h.passage, max(h.score, best.get(h.passage.id, (None, -1.0))[1]))
-    if m.merge == "order":
-        return best
     return dict(sorted(best.items(), key=lambda item: -item[1][1]))  # stable: of equals, the earlier found
-
-# %% ../../nbs/12_baselines/09_hipporag.ipynb #02986e41
-async def remember(m: "HippoRAG", context: Context) -> tuple[Memory, dict]:
-    "Build the graph of a corpus. Returns the graph and its statistics."
-    passages, root = corpus_passages(context), context.trace.add("index", "hippocampal index")
-
-    async def extract(passage, node):
-        names = await context.ask(ENTITIES, node=node, text=passage.contents)
-        triples = await context.ask(TRIPLES, node=node, passage=passage.contents, entities=names)
-        node.data.update(passage=passage.id, entities=names, triples=[list(t) for t in triples])
-        return triples
-
-    facts = await ask_each(context, root, "passage", passages, lambda p: p.title or p.id, extract, lambda p: [])
-    memory = await asyncio.to_thread(build_memory, passages, facts, m.synonyms, context.embedder)
-    kinds = [bool(s) for _, _, s in memory.graph.edges(data="synonyms", default=False)]
-    root.data.update(
-        passages=len(passages),
-        without_triples=sum(not f for f in facts),
-        nodes=len(memory.nodes),
-        edges=len(kinds),
-        synonymy_edges=sum(kinds),
-    )
-    return memory, dict(root.data)
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #36dc88d8
 @dataclass(frozen=True)
@@ -309,8 +283,6 @@ class HippoRAG(Searching):
 
     top_k: int = 10  # passages per search and per thought
     steps: int = 0  # maximum number of searches, including the first; 0: as in the code, 4 for MuSiQue and 2 for others
-    # ranking of the passages of all searches: by best score, or in order of retrieval
-    merge: Literal["score", "order"] = "score"
     read: int = 5  # number of passages of the reader
     synonyms: float = 0.8  # $\tau$
     damping: float = 0.5  # damping of PageRank
@@ -325,7 +297,7 @@ class HippoRAG(Searching):
         text = plain_question(question)
         limit = self.steps or (4 if question.dataset.split("/")[-1] == "musique" else 2)
         nodes = [context.trace.add("question", text)]
-        best = best_of_searches(self, {}, await self.searched(context, nodes[0], text))
+        best = best_of_searches({}, await self.searched(context, nodes[0], text))
         while len(nodes) < limit:
             shown = [p for p, _ in [*best.values()][: self.top_k]]
             said = first_sentence(
@@ -336,7 +308,7 @@ class HippoRAG(Searching):
             nodes.append(context.trace.add("thought", said, parent=nodes[-1]))
             if not said or "answer is" in said.lower():
                 break
-            best = best_of_searches(self, best, await self.searched(context, nodes[-1], said))
+            best = best_of_searches(best, await self.searched(context, nodes[-1], said))
         reply = await context.ask(
             READ, node=nodes[-1], question=text, documents=[p for p, _ in [*best.values()][: self.read]]
         )
@@ -344,7 +316,25 @@ class HippoRAG(Searching):
 
     async def index(self, context: Context) -> tuple[Memory, dict]:
         "Build the graph of the context's corpus with two calls per passage. Returns the graph and its statistics."
-        return await remember(self, context)
+        passages, root = corpus_passages(context), context.trace.add("index", "hippocampal index")
+
+        async def extract(passage, node):
+            names = await context.ask(ENTITIES, node=node, text=passage.contents)
+            triples = await context.ask(TRIPLES, node=node, passage=passage.contents, entities=names)
+            node.data.update(passage=passage.id, entities=names, triples=[list(t) for t in triples])
+            return triples
+
+        facts = await ask_each(context, root, "passage", passages, lambda p: p.title or p.id, extract, lambda p: [])
+        memory = await asyncio.to_thread(build_memory, passages, facts, self.synonyms, context.embedder)
+        kinds = [bool(s) for _, _, s in memory.graph.edges(data="synonyms", default=False)]
+        root.data.update(
+            passages=len(passages),
+            without_triples=sum(not f for f in facts),
+            nodes=len(memory.nodes),
+            edges=len(kinds),
+            synonymy_edges=sum(kinds),
+        )
+        return memory, dict(root.data)
 
     async def searched(self, context: Context, node: Node, query: str) -> list[Hit]:
         "Passages reached by walks from the query's names, recorded in a node."

@@ -300,7 +300,6 @@ class RATT(Searching):
     steps: int = 3  # number of steps
     temperature: float = 1.0  # of all calls except the filter and the last
     filtering: float = 0.5  # temperature of the filter
-    final: Literal["last", "all"] = "last"  # answer of the last step, or one merged from all steps
     short: bool = True  # whether one more call shortens the answer (ARISE, App. B.2); False: the whole answer is scored
 
     def __post_init__(self):
@@ -308,19 +307,11 @@ class RATT(Searching):
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "Answer a question. Raises `UsageError` for an empty one."
-        text, node, answers = plain_question(question), None, []
+        text, answer = plain_question(question), ""
         root = node = context.trace.add("question", text)
         for _ in range(self.steps):
-            node = await self._step(context, node, text, answers[-1] if answers else "")
-            answers.append(node.data["evidence"])
-        answer = answers[-1]
-        if self.final == "all":
-            answer = await context.ask(
-                MERGE,
-                node=node,
-                temperature=self.temperature,
-                thoughts=[f"Step {i}: {a}" for i, a in enumerate(answers, 1)],
-            )
+            node = await self._step(context, node, text, answer)
+            answer = node.data["evidence"]
         root.data["explanation"] = answer
         said = answer
         if self.short:
