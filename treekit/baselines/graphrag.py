@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from .graph_extraction import scalar
+from .graph_extraction import items_in, scalar
 from .graphrag_index import Graph, bounded_number, build_graph, finest, fitted, report_text
 from ..config import UsageError
 from ..core.prompts import Prompt
@@ -164,28 +164,20 @@ Explanation:""",
 )
 
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #c7de3150
+def _said(value):
+    by = {k.strip().lower(): v for k, v in value.items()}
+    return scalar(next((by[k] for k in ("answer", "description", "point") if k in by), ""))
+
+
 def read_points(text: str) -> tuple[list[dict], list[str]]:
     "Points with their scores, and notes."
     found, assumed, points, left = extract_json(text), [], [], 0
-
-    def walk(value):
-        nonlocal left
-        if isinstance(value, dict):
-            by = {k.strip().lower(): v for k, v in value.items()}
-            said = scalar(next((by[k] for k in ("answer", "description", "point") if k in by), ""))
-            score = bounded_number(by.get("score"), 0, 100, -1)
-            if said and score >= 0:
-                points.append(dict(answer=said, score=round(score)))
-            elif said:
-                left += 1
-            else:
-                for v in value.values():
-                    walk(v)
-        elif isinstance(value, list):
-            for v in value:
-                walk(v)
-
-    walk(found)
+    for value in items_in(found, lambda v: isinstance(v, dict) and bool(_said(v))):
+        score = bounded_number(next((s for k, s in value.items() if k.strip().lower() == "score"), None), 0, 100, -1)
+        if score >= 0:
+            points.append(dict(answer=_said(value), score=round(score)))
+        else:
+            left += 1
     if not found:
         points = [p for line in text.splitlines() if (p := _scored_line(line))]
         assumed.append(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .graph_extraction import MAX_NAME, ask_each, corpus_passages, same_name, scalar
+from .graph_extraction import MAX_NAME, ask_each, corpus_passages, items_in, same_name, scalar
 from ..core.prompts import Prompt, count_tokens
 from ..core.method import Context, Node
 from ..core.json_extraction import extract_json
@@ -34,7 +34,12 @@ def bounded_number(
     return min(high, max(low, float(said[0]))) if said else default
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #ffd80583
+_NAMES = {"name", "entity_name", "source", "target"}  # keys of an element
 _EMPTY = re.compile(r"[\"']entities[\"']\s*:\s*\[\s*\]")  # an explicitly empty reply
+
+
+def _lower(value):
+    return {k.strip().lower(): v for k, v in value.items()}
 
 
 def read_graph(text: str) -> tuple[dict, list[str]]:
@@ -42,24 +47,12 @@ def read_graph(text: str) -> tuple[dict, list[str]]:
     found, assumed, left = extract_json(text), [], 0
     graph = dict(entities=[], relations=[])
 
-    def walk(value):
-        nonlocal left
-        if isinstance(value, dict):
-            by = {k.strip().lower(): v for k, v in value.items()}
-            if by.keys() & {"name", "entity_name", "source", "target"}:
-                kind, one, names = _element(by)
-                if all(same_name(n) and len(n) <= MAX_NAME for n in names):
-                    graph[kind].append(one)
-                else:
-                    left += 1
-            else:
-                for v in value.values():
-                    walk(v)
-        elif isinstance(value, list):
-            for v in value:
-                walk(v)
-
-    walk(found)
+    for value in items_in(found, lambda v: isinstance(v, dict) and bool(_NAMES & _lower(v).keys())):
+        kind, one, names = _element(_lower(value))
+        if all(same_name(n) and len(n) <= MAX_NAME for n in names):
+            graph[kind].append(one)
+        else:
+            left += 1
     if not found:
         assumed.append("no JSON in the reply; it has no entities")
     elif len(found) > 1:

@@ -55,72 +55,19 @@ def _trigrams(key):
     padded = f" {key} "
     return sorted({padded[i : i + 3] for i in range(len(padded) - 2)})
 
-# %% ../../nbs/06_corpora/17_wiki.ipynb #74961516
-class _Titles:
-    "Index of titles by words and by trigrams. Each table is built on first use."
-
-    def __init__(self, pages):
-        self.pages = pages  # title -> page
-
-    @cached_property
-    def names(self):
-        "Titles by their words, and by their words without qualifier."
-        whole, bare = defaultdict(list), defaultdict(list)
-        for title in self.pages:
-            whole[title_key(title)].append(title)
-            bare[title_key(_APART.sub("", title))].append(title)
-        return whole, bare
-
-    @cached_property
-    def grams(self):
-        "Trigram -> indices of titles; number of trigrams of each title."
-        import numpy as np
-
-        found, sizes = defaultdict(list), []
-        for i, title in enumerate(self.pages):
-            grams = _trigrams(title_key(title))
-            sizes.append(len(grams))
-            for g in grams:
-                found[g].append(i)
-        return {g: np.array(at, np.int32) for g, at in found.items()}, np.array(sizes), list(self.pages)
-
-    def find(self, title):
-        "Title of the requested page, or None."
-        asked = " ".join(title.replace("_", " ").split())
-        if asked in self.pages:
-            return asked
-        whole, bare = self.names
-        if not (key := title_key(asked)):
-            return None
-        same = whole.get(key) or (named if len(named := bare.get(key, [])) == 1 else [])
-        return same[0] if same else None
-
-    def similar(self, title, n, least):
-        "Similar titles."
-        import numpy as np
-
-        asked, (_, bare) = " ".join(title[:300].split()), self.names
-        first = bare.get(title_key(asked)) or bare.get(title_key(_APART.sub("", asked)), [])
-        (postings, sizes, titles), wanted = self.grams, _trigrams(title_key(asked))
-        shared = [postings[g] for g in wanted if g in postings]
-        if shared:
-            dice = 2 * np.bincount(np.concatenate(shared), minlength=len(titles)) / (sizes + len(wanted))
-        else:
-            dice = np.zeros(0)
-        likely = np.flatnonzero(dice >= least)
-        ranked = [titles[i] for i in likely[np.argsort(-dice[likely], kind="stable")][: n + len(first)]]
-        return list(dict.fromkeys([*first, *ranked]))[:n]
-
 # %% ../../nbs/06_corpora/17_wiki.ipynb #ad3cfe72
+_LEAST = 0.2  # Dice coefficient of a similar title
+
+
 class CorpusWiki:
-    "Any passages as a wiki. Thread-safe."
+    "Any passages as a wiki. Thread-safe. Each table of titles is built on first use."
 
     def __init__(
         self,
         passages,  # of any corpus
         fingerprint: str = "",  # of the passages, if known
     ):
-        self.passages, self._given, self._lock = Passages.of(passages), fingerprint, threading.Lock()
+        self.passages, self._given, self._lock = Passages.of(passages), fingerprint, threading.RLock()
 
     def __repr__(self):
         return f"CorpusWiki({len(self.passages):,} passages)"
@@ -131,37 +78,74 @@ class CorpusWiki:
         return f"corpus:{self._given or self.passages.fingerprint}"
 
     @cached_property
-    def _titles(self):
+    def _pages(self):
+        "Title -> page."
         pages = defaultdict(list)
         for p in self.passages:
             if p.title.strip():
                 pages[" ".join(p.title.split())].append(p)
-        return _Titles({title: WikiPage(title, tuple(ps)) for title, ps in pages.items()})
+        return {title: WikiPage(title, tuple(ps)) for title, ps in pages.items()}
+
+    @cached_property
+    def _names(self):
+        "Titles by their words, and by their words without qualifier."
+        whole, bare = defaultdict(list), defaultdict(list)
+        for title in self._pages:
+            whole[title_key(title)].append(title)
+            bare[title_key(_APART.sub("", title))].append(title)
+        return whole, bare
+
+    @cached_property
+    def _grams(self):
+        "Trigram -> indices of titles; number of trigrams of each title; the titles."
+        import numpy as np
+
+        found, sizes = defaultdict(list), []
+        for i, title in enumerate(self._pages):
+            grams = _trigrams(title_key(title))
+            sizes.append(len(grams))
+            for g in grams:
+                found[g].append(i)
+        return found, np.array(sizes), list(self._pages)
 
     @property
     def size(self) -> int:
         "Number of pages; zero if the passages have no titles."
         with self._lock:
-            return len(self._titles.pages)
+            return len(self._pages)
 
     def page(
         self,
         title: str,  # may be spelled differently
     ) -> WikiPage | None:
         "Page with a title, or with a different spelling of it."
+        asked = " ".join(title.replace("_", " ").split())
         with self._lock:
-            found = self._titles.find(title)
-            return found and self._titles.pages[found]
+            if asked in self._pages:
+                return self._pages[asked]
+            (whole, bare), key = self._names, title_key(asked)
+            same = key and (whole.get(key) or (named if len(named := bare.get(key, [])) == 1 else []))
+            return self._pages[same[0]] if same else None
 
     def similar(
         self,
         title: str,
         n: int = 5,  # maximum number
-        least: float = 0.2,  # minimum Dice coefficient
     ) -> list[str]:
         "Similar titles."
+        import numpy as np
+
+        asked = " ".join(title[:300].split())
         with self._lock:
-            return self._titles.similar(title, n, least)
+            (_, bare), (postings, sizes, titles) = self._names, self._grams
+        first = bare.get(title_key(asked)) or bare.get(title_key(_APART.sub("", asked)), [])
+        wanted, shared = _trigrams(title_key(asked)), np.zeros(len(titles), dtype=int)
+        for gram in wanted:
+            shared[postings.get(gram, [])] += 1
+        dice = 2 * shared / (sizes + len(wanted))
+        likely = np.flatnonzero(dice >= _LEAST)
+        ranked = [titles[i] for i in likely[np.argsort(-dice[likely], kind="stable")][: n + len(first)]]
+        return list(dict.fromkeys([*first, *ranked]))[:n]
 
 # %% ../../nbs/06_corpora/17_wiki.ipynb #0c57a340
 class Wikipedia:

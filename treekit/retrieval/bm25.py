@@ -185,7 +185,7 @@ def top_k(scores, k, among=None):
 
 # %% ../../nbs/09_retrieval/00_bm25.ipynb #2e9eae0d
 _FEW = 10_000  # up to this size a search takes less time than starting a thread
-_ASKED = 5_000  # cached searches: methods search a small corpus with many equal queries
+_ASKED = 5_000  # cached searches: methods search a corpus with many equal queries
 
 
 class BM25:
@@ -202,7 +202,7 @@ class BM25:
         import bm25s, numpy as np
 
         self.passages, self.k1, self.b = Passages.of(passages), k1, b
-        self.instant, self._known = len(self.passages) <= _FEW, {}
+        self.instant, self._cached = len(self.passages) <= _FEW, lru_cache(_ASKED)(self._one)
         self.analyze = analyze or analyzer_for(self.passages)
         self._index = bm25s.BM25(
             k1=k1, b=b, method="lucene", dtype="float64"
@@ -235,17 +235,7 @@ class BM25:
     ) -> list[list[Hit]]:  # only passages that share a term with the query
         "The best passages for each query."
         queries, k = check_queries(queries, k)
-        return [[*self._once(query, k)] for query in queries]
-
-    def _once(self, query, k):
-        "A cached search."
-        if not self.instant:
-            return self._one(query, k)
-        if (found := self._known.get((query, k))) is None:
-            if len(self._known) >= _ASKED:
-                self._known.clear()
-            self._known[query, k] = found = self._one(query, k)
-        return found
+        return [[*self._cached(query, k)] for query in queries]
 
     def _one(self, query, k):
         import numpy as np
