@@ -101,6 +101,7 @@ def opened(folder, kind, progress=False):
     store = PassageStore(file) if file.exists() else import_passages(folder / "psgs.tsv", file, progress=progress)
     near = VectorSearch(store, drawn := Drawn(), drawn, parse_index(kind))
     near.folder = folder / "dense"
+    near.place = near.folder / "ivfsq.faiss"
     return near
 
 

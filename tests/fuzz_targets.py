@@ -114,14 +114,14 @@ MEANT = [r for _, r in SLOW_REPLIES.values()] + DEEP_REPLIES + HALF_PAIRS + LONG
 
 def questions_of(path):
     "A file of questions: each record is a question, or an error."
-    from treekit.corpora.corpus_hash import corpus_hash
+    from treekit.corpora.corpus_hash import Passages
     from treekit.corpora.files import open_text
     from treekit.corpora.load import _read
 
     found = _read(path, "hotpotqa")
     for q in found:
         well_formed(q)
-    corpus_hash(p for q in found for p in q.paragraphs)
+    assert Passages(p for q in found for p in q.paragraphs).fingerprint
     if path.suffix == ".txt":
         return
     with open_text(path) as file:

@@ -7,7 +7,7 @@ import pytest
 
 from fakes import FakeChat, FakeEmbedder, FakeShelf, PairsOfCapitals
 from treekit.baselines import chainrag
-from treekit.corpora.corpus_hash import corpus_hash
+from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.bm25 import Hit
 from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG
 from treekit.baselines.sentence_graph import build_graph
@@ -45,7 +45,7 @@ OWN = dict(reranker="")  # no large weights
 
 
 def corpus(pages=PAGES, annotator=None):
-    return Corpus(pages, corpus_hash(pages), Annotations(annotator or PairsOfCapitals()))
+    return Corpus(pages, Passages.of(pages).fingerprint, Annotations(annotator or PairsOfCapitals()))
 
 
 class Scripted(FakeChat):

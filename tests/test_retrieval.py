@@ -3,7 +3,7 @@
 import json, os, tarfile
 import pytest
 from sample_questions import folder_of
-from treekit.corpora.corpus_hash import corpus_hash
+from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
 from treekit.core.types import Passage
@@ -123,7 +123,7 @@ def test_pyserinis_own_searcher_gives_the_same(monkeypatch):
 
 
 def index_folder(made):
-    return next(work_dir("indexes").glob(f"bm25-{corpus_hash(made)}-*"))
+    return next(work_dir("indexes").glob(f"bm25-{Passages.of(made).fingerprint}-*"))
 
 
 def test_an_index_of_a_killed_process_is_built_again_and_a_damaged_one_refused():

@@ -30,8 +30,6 @@ def _rows(file):
         text = lzma.decompress(path.read_bytes()).decode("utf-8")
     except FileNotFoundError:
         raise UsageError(f"no file data/real/{file}: it comes with the kit's repository") from None
-    except (lzma.LZMAError, EOFError, UnicodeDecodeError) as e:
-        raise DataError(f"data/real/{file}: can't be read ({type(e).__name__}): check it out again") from None
     return [json.loads(line) for line in text.splitlines()]
 
 # %% ../../nbs/06_corpora/18_bundled_questions.ipynb #953b2ec1

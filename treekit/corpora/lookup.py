@@ -96,7 +96,7 @@ class Documents:
         )
         if file.exists():
             return PassageStore(file)
-        return import_passages(self.passages(), file, f"chunks of {self.fingerprint}")
+        return import_passages(self.passages(), file)
 
 # %% ../../nbs/06_corpora/15_lookup.ipynb #6f2dc6eb
 _WANTED = "a tree store, an articles_*.jsonl file, or a folder of them"

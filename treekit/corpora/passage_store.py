@@ -67,17 +67,14 @@ CREATE TABLE passages (number INTEGER PRIMARY KEY, id TEXT UNIQUE, title TEXT, t
 def import_passages(
     source: str | Path | Iterable[Passage],  # a file as for `read_corpus`; or passages
     path: str | Path,  # the store, a new file
-    about: str = "passages",  # description of a `source` that is not a file
     progress: bool = True,
 ) -> "PassageStore":
     "Import passages into a store, without repeated ones. Two different ones with one id are a `DataError`."
     from tqdm.auto import tqdm
 
     path, digest = Path(path), hashlib.sha256()
-    if isinstance(source, (str, Path)):
-        rows, about = passage_rows(source), Path(source).name
-    else:
-        rows = ((p, "a later passage") for p in source)
+    is_file = isinstance(source, (str, Path))
+    rows = passage_rows(source) if is_file else ((p, "a later passage") for p in source)
     with new_store(path, _KIND) as db:
         db.executescript(_TABLES)
         for p, where in tqdm(rows, desc="importing", unit=" passages", delay=2, disable=not progress, mininterval=1):
@@ -86,8 +83,7 @@ def import_passages(
                 digest.update(line(p))
             elif db.execute("SELECT title, text FROM passages WHERE id = ?", (p.id,)).fetchone() != (p.title, p.text):
                 raise two_passages(p.id, "an earlier passage", where)
-        facts = ("source", about), ("fingerprint", digest.hexdigest()[:16])
-        db.executemany("INSERT INTO about VALUES (?, ?)", facts)
+        db.execute("INSERT INTO about VALUES ('fingerprint', ?)", (digest.hexdigest()[:16],))
     return PassageStore(path)
 
 # %% ../../nbs/06_corpora/12_passage_store.ipynb #a7bfe393
@@ -101,8 +97,8 @@ class PassageStore:
         self.path = Path(path)
         self._db = open_store(self.path, _KIND, "passage store")
         self._size = self._db.execute("SELECT COUNT(*) FROM passages").fetchone()[0]
-        about = dict(self._db.execute("SELECT key, value FROM about"))
-        self.source, self.fingerprint = about["source"], about["fingerprint"]  # equal to `corpus_hash`
+        ask = "SELECT value FROM about WHERE key = 'fingerprint'"
+        self.fingerprint = self._db.execute(ask).fetchone()[0]  # equal to that of `Passages`
 
     def __len__(self):
         return self._size

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import UsageError, kit_path
-from .formats import DataError
 
 # %% ../../nbs/06_corpora/19_recorded_replies.ipynb #243ba478
 @dataclass(frozen=True)
@@ -39,8 +38,6 @@ def _rows():
         return tuple(RecordedReply(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
     except FileNotFoundError:
         raise UsageError("no file data/words/cassette.jsonl: it comes with the kit's repository") from None
-    except (ValueError, TypeError) as e:
-        raise DataError(f"data/words/cassette.jsonl: can't be read ({type(e).__name__}): check it out again") from None
 
 # %% ../../nbs/06_corpora/19_recorded_replies.ipynb #b4d1d924
 def load_replies(

@@ -50,14 +50,9 @@ def check_weights(profile: Profile):
 
 def _dense(passages, model):
     "Dense retriever by a model's name. `dpr` and `dpr-nq` are pairs of encoders and `contriever` is one encoder, with the plain product."
-    if model == "contriever":
-        return Dense(passages, encoder=Embedder(CONTRIEVER, normalise=False))
-    if model not in DPR:
-        return Dense(passages, GTR if model == "gtr" else model or MINILM)
-    pair = DPR[model]
-    return Dense(
-        passages, question_model=pair.format("question"), encoder=Embedder(pair.format("ctx"), normalise=False)
-    )
+    name, *question_model = dense_models(model or MINILM)
+    plain = Embedder(name, normalise=False) if model in DPR or model == "contriever" else None
+    return Dense(passages, name, *question_model, encoder=plain)
 
 # %% ../../nbs/09_retrieval/10_factory.ipynb #7265ae04
 LARGE = 200_000  # from this number of passages on, vectors are on disk

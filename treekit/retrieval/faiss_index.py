@@ -123,13 +123,9 @@ class VectorSearch:
         self.probes, corpus = probes, self.passages.fingerprint
         models = ",".join(dict.fromkeys((encoder.identity, questions_by.identity)))
         self.folder = work_dir("dense", re.sub(r"[^\w.-]+", "--", encoder.identity), corpus)
+        self.place = self.folder / "ivfsq.faiss"  # the index
         self.fingerprint = f"nearest({models},float16,{index_name(probes)}):{corpus}"
         self._making, self._vectors, self._index = threading.Lock(), None, None
-
-    @property
-    def place(self) -> Path:
-        "File of the index."
-        return self.folder / "ivfsq.faiss"
 
     def build(self, progress: bool = True):
         "Compute missing vectors, build a missing index, and open them. Resumes if it was killed."

@@ -25,12 +25,12 @@ def with_informativeness(
     "Hit records with the entities behind their informativeness (Eqs. 8-10), or the reason for a score of 0; and warnings."
     rows, owed = hit_records(hits), informative.explain(question, [h.passage for h in hits])
     for row, why in zip(rows, owed):
-        row["informativeness"] = round(why.score, 4)
-        entities = [dict(entity=f.entity, name=f.name, importance=f.importance, rank=f.rank) for f in why.found[:3]]
-        row |= dict(entities=entities) if entities else dict(note=why.note)
+        row["informativeness"] = round(why["score"], 4)
+        entities = [{k: f[k] for k in ("entity", "name", "importance", "rank")} for f in why["found"][:3]]
+        row |= dict(entities=entities) if entities else dict(note=why["note"])
     if not informative.entities([question])[0]:
         return rows, ["no entity is seen in the sub-question: what it reads is similar, and not weighed"]
-    bare = sum(why.note not in ("", _NOT_THERE) for why in owed)
+    bare = sum(why["note"] not in ("", _NOT_THERE) for why in owed)
     return rows, [f"no entity, or no parse, and so informativeness 0: {bare} of {len(rows)} passages"] if bare else []
 
 # %% ../../../nbs/17_papers/4_searchr/02_retrieval.ipynb #2b51e3fe
