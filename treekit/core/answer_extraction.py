@@ -162,28 +162,16 @@ def without_courtesy(text: str) -> str:
     )
 
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #f4e91204
-def _periodic(text):
-    "Whether a text ends with eight repetitions of one piece."
+def is_degenerate(
+    text: str,
+) -> bool:
+    "Whether a text ends with eight repetitions of one piece that has a letter."
+    text = text.strip()[-3200:]
 
     def repeats(p):
         return text[-7 * p :] == text[-8 * p : -p] and re.search(r"[^\W\d_]", text[-p:])
 
     return any(repeats(p) for p in range(2, min(400, len(text) // 8) + 1))
-
-
-def is_degenerate(
-    text: str,
-) -> bool:
-    "Whether a text is an endless repetition."
-    words = text[:100_000].casefold().split()
-    says = {w: bool(re.search(r"[^\W\d_]{2}", w)) for w in set(words)}
-    for p in range(1, 5):
-        run = 0
-        for a, b in zip(words, words[p:]):
-            run = run + 1 if a == b and (p > 1 or a.isalpha() and len(a) > 1 or "'" in a) else 0
-            if run >= 7 * p and (says[a] or says[b]):
-                return True
-    return _periodic(text.strip()[-3200:])
 
 # %% ../../nbs/03_core/02_answer_extraction.ipynb #3db4f487
 _DECLINES = re.compile(
