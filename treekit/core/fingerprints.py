@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import UsageError, kit_files, work_dir
+from ..utils.model_files import file_sha256
 from ..utils.sqlite_cache import cache_database
 from .method import Intervened
 
@@ -116,15 +117,10 @@ def _file_of(module, packages=KIT):
 def _imported(module, path, packages):
     "Modules of these packages that a module imports."
     package = module if path.endswith("__init__.py") else module.rpartition(".")[0]
-    written = _meaning_of(path, _bytes_hash(path))[1]
+    written = _meaning_of(path, file_sha256(Path(path)))[1]
     return {name for w in written if (name := resolve_name(w, package)) not in packages and _file_of(name, packages)}
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #e6348ba8
-@functools.cache
-def _bytes_hash(path):
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
 def modules_below(
     *modules: str,  # "treekit.papers.toq.method"
     packages: tuple[str, ...] = KIT,  # whose modules are followed
@@ -145,7 +141,7 @@ TABLES = ("language", "world")  # packages with word lists and tables in data/, 
 def _tables(modules):
     "Paths and hashes of the tables that modules can read."
     packages = {m.split(".")[1] for m in modules} & set(TABLES)
-    return [[f"{p}/{name}", _bytes_hash(str(f))] for p in sorted(packages) for name, f in kit_files("data", p).items()]
+    return [[f"{p}/{name}", file_sha256(f)] for p in sorted(packages) for name, f in kit_files("data", p).items()]
 
 
 @functools.cache
@@ -155,7 +151,9 @@ def code_fingerprint(
 ) -> str:  # 64 hex digits
     "Hash of the code of modules and of all that they import, and of their tables. Comments, docstrings and layout don't count."
     below = modules_below(*modules, packages=packages)
-    return fingerprint([[m, _meaning_of(path, _bytes_hash(path))[0]] for m, path in below.items()], _tables(below))
+    return fingerprint(
+        [[m, _meaning_of(path, file_sha256(Path(path)))[0]] for m, path in below.items()], _tables(below)
+    )
 
 # %% ../../nbs/03_core/08_fingerprints.ipynb #fbdaffea
 def method_fingerprint(

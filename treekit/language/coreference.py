@@ -144,10 +144,6 @@ class _Earlier:
     def last(self):
         return self.order[-1] if self.order else None
 
-    def of_kind(self, *kinds):
-        "Latest sub-question for one of these kinds."
-        return next((n for n in reversed(self.order) if self.asked[n][1] in kinds), None)
-
     def thing(self):
         "Latest sub-question that asks for no person, date or number, else the last: antecedent of *it*."
         n = next((n for n in reversed(self.order) if self.asked[n][1] not in ("person", "date", "number")), self.last())
@@ -340,8 +336,9 @@ def _there(sub, m):
     "*there*, unless something *is* there."
     if re.search(rf"\b{_BE}\s+$", sub.text[: m.start()], re.I) or re.match(rf"\s+{_BE}\b", sub.text[m.end() :], re.I):
         return None
-    n = sub.earlier.of_kind("place", "nation")
-    return _one(m, sub.earlier.last() if n is None else n, "place")
+    earlier = sub.earlier
+    places = [n for n in earlier.order if earlier.asked[n][1] in ("place", "nation")]
+    return _one(m, places[-1] if places else earlier.last(), "place")
 
 
 _RULES = dict(both=_both, pair=_pair, the=_the, he=_he, it=_it, they=_they, there=_there)

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 from ..config import UsageError, choose, kit_path, replay, variable, work_dir
+from ..utils.model_files import file_sha256
 from ..utils.sqlite_cache import cache_database, shipped_rows
 from ..utils.notices import notify_of_long_work
 
@@ -177,10 +178,6 @@ LONGEST_SENTENCE = 160  # tokens; a longer sentence is parsed in pieces of that 
 _CODE = "1"  # increase when the conversion below changes a parse
 
 
-def _sha256(path):
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
 def _manifest(folder):
     "Content of `manifest.json`; None if there is none."
     path = Path(folder) / "manifest.json"
@@ -205,7 +202,7 @@ def check_models(
             raise UsageError(
                 f"parser model {name} is missing in the folder {folder.name!r}; restore it with: git checkout data/parser"
             )
-        if manifest and _sha256(path) != manifest["files"].get(name, {}).get("sha256"):
+        if manifest and file_sha256(path) != manifest["files"].get(name, {}).get("sha256"):
             raise UsageError(
                 f"parser model {name} is not the one in manifest.json; restore both with: git checkout data/parser"
             )
@@ -222,7 +219,7 @@ def _fingerprint(folder, stamp):
     if manifest:
         named = json.dumps(manifest["files"], sort_keys=True)
     else:
-        named = " ".join(_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
+        named = " ".join(file_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #4df19160

@@ -65,12 +65,10 @@ def cached_arrays(
     file: Path,  # ".npy" or ".npz", in an existing folder
     make: Callable,  # () -> one array, or a dict of them
     use: Callable = lambda arrays: arrays,  # as in `read_arrays`
-    worth_keeping: Callable = lambda arrays: True,  # False: the arrays are used and not written
 ) -> Any:  # result of `use`
     "Read arrays from a file, or compute and write them."
     if (found := read_arrays(file, use)) is not None:
         return found
     arrays = make()
-    if worth_keeping(arrays):
-        write_arrays(file, arrays)
+    write_arrays(file, arrays)
     return use(arrays)
