@@ -29,7 +29,7 @@ MODELS = dict(
 
 def changed(known, e, relation, value):
     "The library of a world in which `e` has another value; what a shown sentence says, what names mean and how often each is told stays."
-    for name in ("sentences", "meanings", "mention_counts", "values", "schema", "single"):
+    for name in ("sentences", "meanings", "mention_counts", "values", "schema"):
         getattr(known, name)
     other, old = copy.copy(known), known.entities[e][relation]
     for name in ("by_relation", "sentences"):

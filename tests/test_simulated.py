@@ -1,4 +1,4 @@
-"The simulated model: it reads what the world wrote, and its upper bound is reached. 17_parameters.ipynb tests each parameter."
+"The simulated model: it reads what the world wrote, and its upper bound is reached."
 
 import asyncio
 import os

@@ -56,7 +56,7 @@ _CODA = dict(n="ㄴ", m="ㅁ", l="ㄹ", ng="ㅇ")
 def hangul(
     word: str,  # Latin letters, no accents
 ) -> str:
-    "Transliterate a foreign word to Hangul."
+    "Transliterate an invented name to Hangul."
     sounds = [m[0] for m in _SOUND.finditer(word.lower())]
     syllables = []  # [initial, vowel, final]
 
@@ -65,34 +65,23 @@ def hangul(
         last = syllables[-1] if syllables else None
         if sound in _CODA and last and not last[2] and last[1] != "ㅡ":
             last[2] = _CODA[sound]
-        elif sound == "l" and last and last[1] == "ㅡ" and not last[2]:
-            last[2] = "ㄹ"
-        elif sound == "x":
-            if last and not last[2]:
-                last[2] = "ㄱ"
-            syllables.append(["ㅅ", "ㅡ", ""])
         elif sound == "h":
             pass
         elif sound in ("w", "y"):
             syllables.append(["ㅇ", "ㅜ" if sound == "w" else "ㅣ", ""])
-        elif sound == "ng":
-            syllables.append(["ㅇ", "ㅡ", ""])
         else:
-            syllables.append([_ONSET[sound], "ㅣ" if sound in ("sh", "ch", "j") else "ㅡ", ""])
+            syllables.append([_ONSET.get(sound, "ㅇ"), "ㅣ" if sound in ("sh", "ch", "j") else "ㅡ", ""])
 
     def open_(sound, glide, vowel):
         "Append an optional consonant, an optional glide, and a vowel."
         if sound == "l" and syllables and not syllables[-1][2]:
             syllables[-1][2] = "ㄹ"
-        if sound == "ng":
-            close(sound)
-            sound = ""
         if sound == "c" and vowel in "ei":
             sound = "ch"
         if sound in ("sh", "j"):
             glide = "w" if sound == "sh" and vowel == "i" else glide or "y"  # 쉬, 죠: distinct from s and z
         table = _Y if glide == "y" else _W if glide == "w" or sound in ("qu", "gw") else _PLAIN
-        syllables.append([_ONSET[sound] if sound else "ㅇ", table[vowel], ""])
+        syllables.append([_ONSET.get(sound, "ㅇ"), table[vowel], ""])
 
     i = 0
     while i < len(sounds):

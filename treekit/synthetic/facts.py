@@ -406,12 +406,6 @@ def _music(draw, here, there):
             runtime=draw.int(24, 71),
         )
 
-
-def _works(draw, here, there):
-    "Books, films, bands and albums."
-    for make in (_books, _films, _music):
-        make(draw, here, there)
-
 # %% ../../nbs/07_synthetic/00_facts.ipynb #85d3f561
 class _Namer:
     "Generator of names for the entities of country number `c`."
@@ -577,7 +571,8 @@ def make_block(
     for here, there in (lands, lands[::-1]):
         _places(draw, here, there)
     for here, there in (lands, lands[::-1]):
-        _works(draw, here, there)
+        for make in (_books, _films, _music):
+            make(draw, here, there)
     for j in (0, 1):
         _names(draw, seed, 2 * block + j, lands[j], lands[0] if j else None)
     entities = tuple(e for land in lands for kind in land.values() for e in kind)

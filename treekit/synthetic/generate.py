@@ -81,11 +81,6 @@ def _in_turn(lists, shares):
         else:
             yield i, item
 
-
-def _round_robin(streams):
-    "Items of the streams in turn, until all are empty."
-    return (item for _, item in _in_turn(streams, [1] * len(streams)))
-
 # %% ../../nbs/07_synthetic/07_generate.ipynb #8e3e240a
 @lru_cache(maxsize=8)
 def _pages(seed, block, lang):
@@ -148,7 +143,13 @@ class SyntheticWiki:
         split: str = "dev",
     ) -> list[Question]:
         "Questions in the style of a data set: its kinds, in its proportions."
-        return _dataset(self, name, n, split)
+        choose("data set of the synthetic wiki", name, STYLES)
+        mix, n, found = _mix(name, split), SIZES.get(name) if n is None else n, []
+        lists = [_own(self, name, kind, split, hops) for kind, hops, _ in mix]
+        for i, q in itertools.islice(_in_turn(lists, [share for *_, share in mix]), n):
+            type = mix[i][0] if name == "2wiki" else q.type
+            found.append(replace(q, dataset=f"world/{name}", type=_TYPES.get(type, type) if name in SIZES else type))
+        return found
 
 # %% ../../nbs/07_synthetic/07_generate.ipynb #1661d3fa
 def _stream(world, kind, split, hops, pool=0):
@@ -160,7 +161,8 @@ def _stream(world, kind, split, hops, pool=0):
         questions = block_questions(_pages(world.seed, block, world.lang), kind, split == "train", pool)
         return (q for q in questions if hops in (None, q.hops))
 
-    return _round_robin([of_block(b) for b in range(world.size // BLOCK)])
+    blocks = [of_block(b) for b in range(world.size // BLOCK)]
+    return (q for _, q in _in_turn(blocks, [1] * len(blocks)))
 
 # %% ../../nbs/07_synthetic/07_generate.ipynb #1b00984a
 def _mix(name, split):
@@ -186,18 +188,3 @@ def _own(world, name, kind, split, hops):
         return int(q.id.rpartition("-")[2], 16) // 4 % len(owners)
 
     return (q for q in found if turn(q) == owners.index(name))
-
-# %% ../../nbs/07_synthetic/07_generate.ipynb #4d1e8284
-def _dataset(world, name, n, split):
-    "Questions of a mix of kinds."
-    choose("data set of the synthetic wiki", name, STYLES)
-    mix, n = _mix(name, split), SIZES.get(name) if n is None else n
-    lists = [_own(world, name, kind, split, hops) for kind, hops, _ in mix]
-    found = []
-    for i, q in itertools.islice(_in_turn(lists, [share for *_, share in mix]), n):
-        if name == "2wiki":
-            type = mix[i][0]
-        else:
-            type = _TYPES.get(q.type, q.type) if name in SIZES else q.type
-        found.append(replace(q, dataset=f"world/{name}", type=type))
-    return found

@@ -236,13 +236,6 @@ KINDS = dict(  # kind -> (drafts a question, what it may be about; None: the dra
 NEVER_TRAINED = {"underspecified": "ambiguous", "several": "ambiguous", "deep_hybrid": "hybrid"}
 
 # %% ../../nbs/07_synthetic/06_questions.ipynb #ede652c9
-def _logic(kind, found):
-    "Identity of a question, independent of its wording."
-    d = found["draft"]
-    support, used = sorted((e.id, r) for e, r in d.support), sorted(x.id for x in d.used)
-    return kind, found.get("key"), found.get("rule"), support, used
-
-
 def _answers(w, found):
     "Gold answers of a draft with one answer."
     return w.aliases(*found["answer"]) if "answer" in found else ()
@@ -281,25 +274,6 @@ def _triples(w, e, r, used):
     turned = [(x, f) for x in e.values(r) if x in used for f in FORWARD.get(r, ()) if f in x.facts and e in x.values(f)]
     return [(w.name(x), w.ask[f]["label"][0].text, w.name(e)) for x, f in turned]
 
-# %% ../../nbs/07_synthetic/06_questions.ipynb #7a425193
-def _decomposition(d, places):
-    "Steps of a draft, each with its supporting passage."
-    return tuple(Step(q[0].upper() + q[1:], a, places[i][0].passage.id if i >= 0 else "") for q, a, i in d.steps)
-
-
-def _meta(found, places, pool):
-    "Metadata of a synthetic question: the query and its supporting facts."
-    query = dict(
-        find=found.get("find", ""),
-        where=found["draft"].where,
-        **{k: found[k] for k in ("compare", "sides") if k in found},
-    )
-    return dict(
-        query=query,
-        facts=[(p.passage.id, n) for p, n in dict.fromkeys(places)],
-        sent_ends={p.passage.id: list(p.ends) for p in pool},
-    )
-
 # %% ../../nbs/07_synthetic/06_questions.ipynb #8ed47655
 def _question(pages, kind, found, question, number, pool):
     "`Question` of a valid draft."
@@ -313,6 +287,8 @@ def _question(pages, kind, found, question, number, pool):
     if readings:
         answers = tuple(dict.fromkeys(a for p in readings for a in p.answers[:1]))
     size = pool or (20 if found["hops"] > 2 else 10)
+    steps = (Step(q[0].upper() + q[1:], a, places[i][0].passage.id if i >= 0 else "") for q, a, i in d.steps)
+    query = dict(find="", where=d.where) | {k: found[k] for k in ("find", "compare", "sides") if k in found}
     pool = _pool(pages, question, support, max(size, len(support) + 4), rng)
     return Question(
         id=f"w{pages.seed}-{kind}-{number:016x}",
@@ -324,21 +300,27 @@ def _question(pages, kind, found, question, number, pool):
         lang=w.lang,
         paragraphs=tuple(p.passage for p in pool),
         supporting=tuple(p.passage.id for p in support),
-        decomposition=_decomposition(d, places) if not readings else (),
+        decomposition=tuple(steps) if not readings else (),
         qa_pairs=readings,
         answer_groups=tuple((w.name(x),) for x in items) or tuple(p.answers for p in readings),
         long_answers=(found["long"],) if "long" in found else (),
         claims=tuple(found.get("claims", ())),
         triples=tuple(dict.fromkeys(t for e, r in d.support for t in _triples(w, e, r, d.used))),
         facts=tuple(dict.fromkeys((p.passage.title, n) for p, n in places)),
-        meta=_meta(found, places, pool),
+        meta=dict(
+            query=query,
+            facts=[(p.passage.id, n) for p, n in dict.fromkeys(places)],
+            sent_ends={p.passage.id: list(p.ends) for p in pool},
+        ),
     )
 
 # %% ../../nbs/07_synthetic/06_questions.ipynb #d4eb91eb
 def _finish(pages, kind, found, seen, train, pool):
     "`Question` from a draft; None if it is invalid, a duplicate, or of the other split."
     question = found["question"][0].upper() + found["question"][1:]
-    number = hashed_number(pages.seed, *map(repr, _logic(kind, found)))
+    d = found["draft"]
+    told = sorted((e.id, r) for e, r in d.support), sorted(x.id for x in d.used)
+    number = hashed_number(pages.seed, *map(repr, (kind, found.get("key"), found.get("rule"), *told)))  # its logic
     if {number, question} & seen or not _holds(pages, kind, found, question):
         return None
     seen |= {number, question}

@@ -56,15 +56,6 @@ def _with_more(table, more):
     return table | {k: _with_more(table[k], v) for k, v in more.items()}
 
 
-def _compiled_why(why):
-    "Compile the templates of reasons, where each event is a record."
-
-    def event(record):
-        return {part: compile_templates(v) for part, v in record.items()}
-
-    return {kind: [event(record) for record in records] for kind, records in why.items()}
-
-
 def compile_table(table):
     "Compile a table of lists, one template for each string."
     return {k: [_Template(t) for t in v] for k, v in table.items()}
@@ -120,7 +111,7 @@ class Wording:
         self.ask, self.inverse, self.why = (
             compile_templates(raw["ask"]),
             compile_templates(raw["inverse"]),
-            _compiled_why(raw["why"]),
+            compile_templates(raw["why"]),
         )
         self.parts = {k: compile_templates(raw[k]) for k in _OF_QUESTIONS}
         self._add_held_out(folder / "held_out" / f"{lang}.toml")
@@ -137,8 +128,6 @@ class Wording:
 
     def _part(self, part):
         "A part of a name in letters."
-        if isinstance(part, Name):
-            return self.spell(part)
         if isinstance(part, tuple):
             return hangul("".join(part)) if self.hangul else "".join(part).capitalize()
         return self.names.get(part) or part.replace("_", " ").capitalize()
@@ -210,8 +199,6 @@ class Wording:
         "Value as a gold answer: a name without brackets, a number with its unit."
         if isinstance(value, Entity):
             return self.name(value)
-        if isinstance(value, list):
-            return self.join([self.answer(relation, v) for v in value])
         return self.value(relation, value) + self.units.get(relation, "")
 
     def aliases(self, relation, value) -> tuple[str, ...]:
@@ -337,11 +324,9 @@ _BASE = {
 def reasons(
     w: Wording,
     e: Entity,
-) -> tuple[list[str], list[str], list[str]] | None:
+) -> tuple[list[str], list[str], list[str]]:
     # returns questions; claims; sentences of the article (the first states the event)
-    "An event of `e` with three reasons, each as a claim and as a sentence of the article. None for kinds without events."
-    if e.kind not in w.why:
-        return None
+    "An event of `e` with three reasons, each as a claim and as a sentence of the article."
     number, later = e["episode"]
     why = w.why[e.kind][number // 27 % len(w.why[e.kind])]
     base = e[_BASE[e.kind]] if e.kind in _BASE else 1890

@@ -33,7 +33,6 @@ class Ability:
     ambiguity: float = 0.75  # probability of noticing each further meaning of an ambiguous name
     confidence: float = 0.8  # separation of the log-probabilities of right and wrong replies
     form: float = 0.01  # probability that a reply breaks its format
-    words: float = 0.3  # verbosity: share of the explanation that is written out
     shared: float = 0.7  # share of errors that are systematic, the same in each sample; the rest is independent
 
 
@@ -50,7 +49,6 @@ PERFECT = Ability(
     ambiguity=1,
     confidence=1,
     form=0,
-    words=1,
 )
 PARAMETERS = tuple(f.name for f in fields(Ability))
 
@@ -115,9 +113,4 @@ def hop_probability(
     shown: bool,  # the prompt has solved examples
 ) -> float:  # probability
     "Probability of each further hop within one reply."
-    p = c.chaining
-    if thinks:
-        p += (1 - p) * c.thinking
-    if shown:
-        p += (1 - p) * c.examples
-    return p
+    return 1 - (1 - c.chaining) * (1 - c.thinking * thinks) * (1 - c.examples * shown)

@@ -34,7 +34,7 @@ def read_facts(call: TaskCall, text: str) -> list:  # triples
 
 
 def _value(call, t):
-    return call.words.name(t.value) if isinstance(t.value, Ref) else call.words.value(t.relation, t.value)
+    return call.words.name(t.value) if isinstance(t.value, Ref) else call.index.w.answer(t.relation, t.value)
 
 
 _TYPES = {

@@ -4,11 +4,9 @@
 
 # %% auto #0
 __all__ = ['SAYS_NOTHING', 'UNCLEAR', 'NotInSyntheticWiki', 'TaskCall', 'statements', 'explanation', 'join_answer',
-           'claim_sentence', 'answer_sentences', 'missing', 'things_described', 'resolve_names', 'asked',
-           'next_question']
+           'claim_sentence', 'answer_sentences', 'missing', 'resolve_names', 'asked', 'next_question']
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #f07831c7
-import math
 import re
 from functools import cached_property, lru_cache
 
@@ -18,15 +16,11 @@ from .grammar import QueryGrammar
 from .corpus_index import Ref, lookup_key
 from .reasoner import Reasoner, AnswerText
 from treekit.models.simulated.queries import (
-    Check,
-    Compare,
     Either,
     Extreme,
-    Several,
     Of,
     Query,
     Slot,
-    Such,
     Thing,
     Why,
     replace_parts,
@@ -84,13 +78,9 @@ class TaskCall:
 
     @cached_property
     def query(self) -> Query:
-        "Query of the question."
-        return self.read(self.question)
-
-    def read(self, question: str) -> Query:
-        "Parse a question, or the substitute if no template matches. Raises `NotInSyntheticWiki` if no template matches."
-        if (query := self.grammar.question(question) or self.grammar.question(self.substitute)) is None:
-            raise NotInSyntheticWiki(question)
+        "Query of the question, or of the substitute. Raises `NotInSyntheticWiki` if no template matches."
+        if (query := self.grammar.question(self.question) or self.grammar.question(self.substitute)) is None:
+            raise NotInSyntheticWiki(self.question)
         return query
 
     def reasoner(self, *documents, about: str = "", recalls: bool = True, name_namesakes: bool = False) -> Reasoner:
@@ -98,14 +88,16 @@ class TaskCall:
         knowledge = Knowledge(self.grammar, self.luck, about or self.question, recalls)
         for some in documents:
             knowledge.add(some)
-        jump_to_notes = not isinstance(self.grammar.question(about or self.question), (Compare, Check))
+        query = self.grammar.question(about or self.question)
+        jump_to_notes = not (isinstance(query, Extreme) and query.compares)
         hop = hop_probability(self.ability, self.thinks, bool(self.get("exemplars")))
         return Reasoner(knowledge, hop, jump_to_notes=jump_to_notes, name_namesakes=name_namesakes)
 
-    @cached_property
-    def memory(self) -> Knowledge:
-        "The model's memory, without documents."
-        return Knowledge(self.grammar, self.luck, self.question)
+    def said_by(self, reasoner: Reasoner) -> AnswerText:
+        "Answer to the question. It says how sure the model is."
+        said = reasoner.answer(self.query)
+        self.sure = said.right
+        return said
 
     def happens(self, p, *event):
         return self.luck.happens(p, *event)
@@ -127,10 +119,9 @@ def explanation(
     call: TaskCall,
     said: AnswerText,
 ) -> str:
-    "Supporting facts of an answer, as far as the model writes them out."
+    "Supporting facts of an answer: all if the prompt asks for thoughts, else the first."
     told = statements(call, said.used)
-    kept = math.ceil(len(told) * call.ability.words) if not call.thinks else len(told)
-    return " ".join(told[:kept])
+    return " ".join(told if call.thinks else told[:1])
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #7f409ba2
 def join_answer(
@@ -161,7 +152,7 @@ def answer_sentences(
 ) -> list[str]:  # empty: unknown
     "Sentences that answer a question: all readings of an ambiguous name, the reasons, the facts of a chain, or an invention."
     if readings := reasoner.readings(query):
-        return [s for _, used in readings[:most] for s in statements(call, used)]
+        return [s for used in readings[:most] for s in statements(call, used)]
     said = reasoner.answer(query)
     call.sure = said.right
     if isinstance(query, Why):
@@ -179,51 +170,12 @@ def missing(
     "First unknown facts of a query, one for each branch."
     if not reasoner.follow(query).missing:
         return []
-    if isinstance(query, (Compare, Check)):
-        path = query.path if isinstance(query, Compare) else (query.relation,)
-        sides = []
-        for x in (query.x, query.y):
-            for r in path:
-                x = Of(r, x)
-            sides.append(x)
-        found = [m for s in sides for m in missing(reasoner, s)]
-    elif isinstance(query, Extreme):
-        listed = reasoner.follow(query.x)
-        found = (
-            missing(reasoner, query.x)
-            if listed.missing
-            else [
-                m
-                for v in listed.values
-                if isinstance(v, Ref)
-                for m in missing(reasoner, Of(query.relation, reasoner.words.thing(v)))
-            ]
-        )
-    elif isinstance(query, Either):
-        found = [m for r in query.readings for m in missing(reasoner, r)]
+    if isinstance(query, Extreme) and not (listed := reasoner.follow(query.x)).missing:
+        things = [reasoner.words.thing(v) for v in listed.values if isinstance(v, Ref)]
+        found = [m for x in things for m in missing(reasoner, query.values(x))]
     else:
-        found = [m for part in subqueries_of(query) for m in missing(reasoner, part)] or _of_each(reasoner, query)
+        found = [m for part in subqueries_of(query) for m in missing(reasoner, part)]
     return list(dict.fromkeys(found or [reasoner.follow(query).missing]))
-
-
-def _of_each(reasoner, query):
-    "Unknown facts of each of several intermediate entities. If there are two children, either may be the married one."
-    if not isinstance(query, Of) or isinstance(query.x, Thing):
-        return []
-    refs = [v for v in reasoner.follow(query.x).values if isinstance(v, Ref) and v in reasoner.index.entities]
-    each = [v for v in refs if reasoner.relation(query, v)]
-    return [q for v in each if reasoner.follow(q := Of(query.relation, reasoner.words.thing(v))).missing]
-
-# %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #ab8b4b88
-def things_described(
-    reasoner: Reasoner,
-    query: Query,
-) -> list[int]:  # fewer than two: none
-    "Entities that fit the description in a question about one thing, as far as they are known: *the film that was directed by X*."
-    if not isinstance(query, Of) or not isinstance(query.x, Such):
-        return []
-    known = [v for v in reasoner.follow(query.x).values if isinstance(v, Ref) and v in reasoner.index.entities]
-    return known if len(known) > 1 else []
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #c1ab1d77
 def resolve_names(
@@ -231,7 +183,7 @@ def resolve_names(
     query: Query,
 ) -> Query:
     "The query with known parts replaced by names."
-    if isinstance(query, (Thing, Slot, Several)):
+    if isinstance(query, (Thing, Slot)):
         return query
     if not isinstance(query, Either):
         query = replace_parts(query, [resolve_names(reasoner, x) for x in subqueries_of(query)])
@@ -248,10 +200,7 @@ def asked(
     if call.happens(call.ability.asking, "ask", call.question, canonical(right)):
         return call.words.question(right)
     options = []
-    try:
-        whole = call.query
-    except NotInSyntheticWiki:
-        whole = right
+    whole = call.grammar.question(call.question) or right
     things = anchors(right) or anchors(whole)
     relations = [q.relation for q in walk(whole) if isinstance(q, Of) and q != right]
     for r in relations:

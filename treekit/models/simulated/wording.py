@@ -10,8 +10,6 @@ from .ability import SeededRandom
 from .grammar import QueryGrammar
 from .corpus_index import Ref, Triple
 from treekit.models.simulated.queries import (
-    Check,
-    Compare,
     Either,
     Extreme,
     Several,
@@ -58,10 +56,6 @@ class Verbalizer:
     def thing(self, e: int) -> Thing:
         "Query for one entity."
         return Thing(self.name(e), (e,))
-
-    def value(self, relation: str, value) -> str:
-        "Value of a relation in words; an entity by its name."
-        return self.index.words(relation, value)
 
     def phrase(self, query: Query) -> str:
         "Noun phrase of a query."
@@ -122,10 +116,11 @@ class Verbalizer:
         if isinstance(query, Such):
             person = query.kind == "person"
             return self._such(query, "who_one" if person else "which", "who" if person else "what")
-        if isinstance(query, (Compare, Check)):
-            return self._beside(query)
+        if isinstance(query, Extreme) and query.compares and (forms := self._comparing(query.path)):
+            x, y = map(self.phrase, query.x.members)
+            return self.fill(forms[query.way], x=x, y=y)
         if isinstance(query, Extreme):
-            most = self.w.fill(parts["superlative"][query.way][query.relation][0], None)
+            most = self.w.fill(parts["superlative"][query.way][query.path[0]][0], None)
             if isinstance(query.x, Slot):
                 final = parts["superlative"]["final"][0].text.replace("#1", f"#{query.x.number}")
                 return self.w.fit(final.replace("{most}", most))
@@ -133,19 +128,16 @@ class Verbalizer:
             return self.fill(parts["superlative"]["who" if person else "which"], list=self.phrase(query.x), most=most)
         return self.phrase(query)
 
-    def _beside(self, query):
-        "Comparison or yes/no question."
-        parts, slots = self.w.parts, dict(x=self.phrase(query.x), y=self.phrase(query.y))
-        if isinstance(query, Check):
-            return self.fill(parts[query.how][query.relation], **slots)
-        table = parts["compare"].get(".".join(query.path)) or parts["via"][query.path[0]][query.path[1]]
-        return self.fill(table[query.way], **slots)
+    def _comparing(self, path):
+        "Templates of a comparison; `None`: there are none."
+        parts = self.w.parts
+        return parts["via"][path[0]][path[1]] if len(path) > 1 else parts["compare"].get(path[0])
 
     def statement(self, triple: Triple) -> str:
         "Statement of a fact."
         s, r, v = triple
         np = self.phrase(Of(r, self.thing(s)))
-        said = self.name(v) if isinstance(v, Ref) else self.value(r, v)
+        said = self.name(v) if isinstance(v, Ref) else self.w.answer(r, v)
         text = self.fill(self.w.parts["long"]["reading"], np=np, value=said)
         return text[:1].upper() + text[1:]
 
@@ -162,17 +154,11 @@ def steps_of(
         if isinstance(q, Either):
             return settled(q.readings[0])
         q = replace_parts(q, [settled(x) for x in subqueries_of(q)])
-        if isinstance(q, Compare):
-            ends = []
-            for x in (q.x, q.y):
+        if isinstance(q, Extreme) and q.compares:
+            for x in q.x.members:
                 for r in q.path:
                     steps.append(Of(r, x))
                     x = Slot(len(steps))
-                ends.append(x)
-        elif isinstance(q, Check):
-            steps.extend(Of(q.relation, x) for x in (q.x, q.y))
-        elif isinstance(q, Extreme) and isinstance(q.x, Several):
-            steps.extend(Of(q.relation, m) for m in q.x.members)
         elif isinstance(q, Such) and len(q.conditions) > 1:
             steps.extend(Such(q.kind, (c,), q.year, q.occupation) for c in q.conditions)
         steps.append(q)
