@@ -90,6 +90,30 @@ def test_one_odd_cell_costs_only_itself(class_of_three, body):
     )
 
 
+def test_feedback_has_the_message_of_a_failed_visible_test(class_of_three):
+    "As released, without the submission's values, also where the student has changed the test; nothing of a hidden test."
+    wrong = "def tally(letters): return dict(SECRET=7)"
+    nb = hand_in(class_of_three, "ada", **(RIGHT | dict(tally=wrong)))
+    for c in nb["cells"]:
+        if c["metadata"].get("nbgrader", {}).get("grade_id") == "tally-tests":
+            c["source"] = "assert False, 'MINE'"
+    take_in(class_of_three, A, "ada", json.dumps(nb).encode(), 2e9)
+    hand_in(class_of_three, "bob", **(RIGHT | dict(twice="import os\ndef twice(number): os._exit(1)")))
+    hand_in(class_of_three, "eve", **(RIGHT | dict(twice="def twice(number): return number / 0")))
+    found = grade(class_of_three)
+    shown = {s: {e["id"]: e["visible"] for e in g["exercises"] if "visible" in e} for s, g in found.items()}
+    assert shown == {
+        "ada": {"tally-tests": "a occurs twice in aab, not …"},
+        "bob": {},  # its process ended
+        "eve": {"twice-tests": "ZeroDivisionError (line 1)"},
+    }
+    assert points(found["bob"]) == {"tally-tests": 3, "twice-tests": 0, "text": None}
+    write_feedback(class_of_three, A, "Counting")
+    page = (class_of_three.folder / "feedback" / A / "ada.html").read_text()
+    assert "✗ visible test: a occurs twice in aab, not …" in page
+    assert not [text for text in ("SECRET", "MINE", "zebra", "harvest_table") if text in page]
+
+
 def test_a_fault_of_the_grader_is_one_line_for_one_student(class_of_three, monkeypatch):
     "Also at the next run: the others are graded, the command says whose submission failed and why."
     c, real = class_of_three, grading.graded
