@@ -12,7 +12,6 @@ from treekit.papers.rdr2.training_data import (
     Sample,
     judged,
     labelled,
-    percent,
     scores,
     views,
 )
@@ -44,6 +43,10 @@ MOLE = build_tree(
 
 def view(*behaviours, visible=(2, 3), id="q/d"):
     return Sample(id, "When?", RST(build_tree("Mole", ROWS), visible), behaviours)
+
+
+def percent(terms):
+    return {m: 100 * sum(v) / len(v) if v else None for m, v in terms.items()}
 
 
 def test_scores_by_hand():

@@ -24,11 +24,8 @@ def beside_plot(
     for line in lines:
         heads.setdefault(line["paper"], {}).setdefault(line["method"], []).append(line)
     places = [(head, some) for head, methods in heads.items() for head, some in ((head, []), *methods.items())]
-    height, stacked = 1.1 + 0.22 * len(places), width < PAGE  # one above the other in a column
-    shape = dict(nrows=2, sharex=False) if stacked else dict(ncols=2, width_ratios=(3, 2))
-    fig, (quality, adds) = plt.subplots(
-        **shape, sharey=True, figsize=(width, height * (1 + stacked)), layout="constrained"
-    )
+    size = width, 1.1 + 0.22 * len(places)
+    fig, (quality, adds) = plt.subplots(ncols=2, width_ratios=(3, 2), sharey=True, figsize=size, layout="constrained")
     for y, line in (
         (y + 0.3 * (i - (len(some) - 1) / 2), x) for y, (_, some) in enumerate(places) for i, x in enumerate(some)
     ):
@@ -48,13 +45,12 @@ def beside_plot(
     for dataset, marker in zip(sets, MARKERS):
         n = max(line["n"] for line in lines if line["dataset"] == dataset)
         adds.plot([], [], marker, color="#a0a0a0", mec="black", mew=0.4, ms=4.5, label=f"{dataset} (n = {n})")
-    fig.legend(loc="outside lower center", ncols=len(sets) if width >= PAGE else 1)
-    if not stacked:
-        adds.tick_params(labelleft=False)
-    quality.set(xlabel="gold answers, %" if stacked else f"gold answers stated by {model}, %", xlim=(0, None))
+    fig.legend(loc="outside lower center", ncols=len(sets))
+    adds.tick_params(labelleft=False)
+    quality.set(xlabel=f"gold answers stated by {model}, %", xlim=(0, None))
     quality.invert_yaxis()
     adds.axvline(0, color="black", lw=0.6, marker="", linestyle="-")
-    adds.set(xlabel="its method adds" if stacked else "the paper's method adds, points")
+    adds.set(xlabel="the paper's method adds, points")
     return describe(fig, f"{model}; {INTERVALS}; blue: the paper's own method")
 
 

@@ -305,14 +305,9 @@ class ASC(Reader):
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "`samples` concurrent calls, and one more to summarise. Raises `UsageError` for an empty question."
-        if not (text := question.question.strip()):
-            raise UsageError("the question is empty")
-        root, kind = context.trace.add("question", text), answer_kind(question, self.answers)
+        root, hits = await self._searched(question, context)
+        text, kind = root.text, answer_kind(question, self.answers)
         length = length_instruction(question, kind, self.length_control)
-        [hits] = await context.retrieve([text], self.top_k) if self.top_k else [[]]
-        root.data |= dict(
-            hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits]
-        )
         given = dict(documents=[h.passage for h in hits]) if self.top_k else {}
         replies = await context.ask(
             READ[kind, not self.top_k],
@@ -407,16 +402,10 @@ class Served(Reader):
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
-        if not (text := question.question.strip()):
-            raise UsageError("the question is empty")
-        root = context.trace.add("question", text)
-        [hits] = await context.retrieve([text], self.top_k) if self.top_k else [[]]
-        root.data |= dict(
-            hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits]
-        )
+        root, hits = await self._searched(question, context)
         documents = "\n".join(self._shown(i, h.passage) for i, h in enumerate(hits, 1))
         node = context.trace.add("answer", "", parent=root)
-        node.text = await context.ask(SERVED[self.system], node=node, question=text, documents=documents)
+        node.text = await context.ask(SERVED[self.system], node=node, question=root.text, documents=documents)
         return Prediction(node.text, context.trace, context.usage)
 
     def _shown(self, i, passage):

@@ -149,18 +149,23 @@ class Reader:
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "One search, and one call in addition to those that find the passages. Raises `UsageError` for an empty question."
-        if not (text := question.question.strip()):
-            raise UsageError("the question is empty")
-        root, hits = context.trace.add("question", text), []
-        if self.top_k:
-            [hits] = await context.retrieve([text], self.top_k)
-        root.data["hits"] = hit_records(hits)
+        root, hits = await self._searched(question, context)
         passages = await self._evidence(question, hits, context, root)
         root.data["passages"] = [dict(title=p.title, text=p.text) for p in passages]
         node = context.trace.add("answer", "", parent=root)
         wanted = dict(answers=self.answers, length_control=self.length_control)
         answer = await read_passages(context, question, passages, node, alone=not self.top_k, **wanted)
         return Prediction(answer, context.trace, context.usage)
+
+    async def _searched(self, question, context):
+        "Node of the question, and the passages found for it, which are recorded there."
+        if not (text := question.question.strip()):
+            raise UsageError("the question is empty")
+        root = context.trace.add("question", text)
+        [hits] = await context.retrieve([text], self.top_k) if self.top_k else [[]]
+        shown = [dict(title=h.passage.title, text=h.passage.text) for h in hits]
+        root.data |= dict(hits=hit_records(hits), passages=shown)
+        return root, hits
 
     async def _evidence(self, question, hits, context, root):
         "Passages for the reader."

@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['ROUTER_METRICS', 'MAJORITIES', 'ROUTERS', 'Sample', 'views', 'sample', 'curated', 'labelled', 'routing_samples',
-           'sizes', 'judged', 'scores', 'percent', 'measured_routers']
+           'sizes', 'judged', 'scores', 'measured_routers']
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #77d8321b
-import functools, math, random
+import functools, random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -165,11 +165,6 @@ def scores(
         terms["COL-RATE"].append(float(o["collapsed"]))
         terms["FIT"] += map(float, o["fits"])
     return terms
-
-# %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #14357e52
-def percent(terms: dict[str, list[float]]) -> dict[str, float | None]:
-    "Means in percent; None without any term."
-    return {m: 100 * math.fsum(v) / len(v) if v else None for m, v in terms.items()}
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #38594b3b
 def _says(tag, pick):
