@@ -10,7 +10,7 @@ import asyncio, inspect, re, time
 import numpy as np
 
 from treekit.core.prompts import Completion, ScoringUnsupported
-from treekit.experiments.paper_settings import facts_as_said
+from facts import facts_as_said
 from treekit.experiments.results import Results
 from treekit.retrieval.bm25 import Hit
 from treekit.syntax.entities import AnnotatedText, SentenceTree

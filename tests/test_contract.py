@@ -18,7 +18,8 @@ from treekit.core.types import Passage, Question
 from treekit.corpora.load import Files, Hub, is_known
 from treekit.experiments import provenance, resources
 from treekit.experiments.cassettes import as_record
-from treekit.experiments.paper_settings import facts_as_said, said_of
+from facts import facts_as_said
+from treekit.experiments.paper_settings import said_of
 from treekit.experiments.provenance import (
     choices,
     contract_of,

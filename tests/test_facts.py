@@ -13,7 +13,8 @@ from treekit.experiments.provenance import (
     differences,
 )
 from treekit.papers.plugin import papers
-from treekit.experiments.paper_settings import facts_as_said, profile_settings, said_of
+from facts import facts_as_said
+from treekit.experiments.paper_settings import profile_settings, said_of
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import JUDGED, compare, model_obstacle, published
 

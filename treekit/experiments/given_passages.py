@@ -6,7 +6,6 @@
 __all__ = ['file_source', 'passages_again', 'given_again']
 
 # %% ../../nbs/14_experiments/21_given_passages.ipynb #1794b04e
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,14 @@ from typing import Any
 from ..config import UsageError
 from ..corpora.load import read_corpus
 from .resources import load_corpus
+from ..utils.model_files import file_sha256
 
 # %% ../../nbs/14_experiments/21_given_passages.ipynb #4d4b0820
-def _sha256(path):
-    with open(path, "rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
-
-
 def file_source(
     path: str | Path,  # of passages, as `read_corpus` reads them
 ) -> dict:  # file, sha256: for `about["passages"]` of a run
     "Source record of passages in a file."
-    return dict(file=str(Path(path).resolve()), sha256=_sha256(path))
+    return dict(file=str(Path(path).resolve()), sha256=file_sha256(Path(path)))
 
 # %% ../../nbs/14_experiments/21_given_passages.ipynb #521a5eee
 def passages_again(
@@ -44,7 +39,7 @@ def passages_again(
     if "file" not in source:
         return load_corpus(source["dataset"], kept.profile.data, seed=kept.profile.seed)
     path = Path(source["file"])
-    if not path.is_file() or _sha256(path) != source["sha256"]:
+    if not path.is_file() or file_sha256(path) != source["sha256"]:
         raise UsageError(
             f"the passages {path.name!r} aren't those of the run any more: ask again with --passages, and open that run"
         )
