@@ -30,11 +30,11 @@ def latex_table(
     "Booktabs table of cells."
     import pandas as pd
 
-    heads = dict.fromkeys((c["dataset"], c["metric"]) for c in cells)
-    lines = dict.fromkeys((c.get("group") or "", c["method"]) for c in cells)
-    table = pd.DataFrame("", index=pd.MultiIndex.from_tuples(lines), columns=pd.MultiIndex.from_tuples(heads))
+    columns = {}
     for c in cells:
-        table.loc[(c.get("group") or "", c["method"]), (c["dataset"], c["metric"])] = _shown(c, digits)
+        column = columns.setdefault((c["dataset"], c["metric"]), {})
+        column[c.get("group") or "", c["method"]] = _shown(c, digits)
+    table = pd.DataFrame(columns, index=dict.fromkeys((c.get("group") or "", c["method"]) for c in cells)).fillna("")
     said = re.sub(r"([&%$#_{}])", r"\\\1", re.sub(r"[\\~^]", " ", caption))
     return table.to_latex(escape=True, caption=said, label=label)
 
@@ -44,7 +44,7 @@ def write_latex(
     tables: dict[str, tuple[str, list[dict]]],  # file name without its ending -> caption, cells
 ) -> list[str]:  # file names
     "Write each table as a file."
-    made = {re.sub(r"[^\w-]+", "-", name): table for name, table in tables.items()}
-    for name, (caption, cells) in made.items():
+    names = [re.sub(r"[^\w-]+", "-", name) for name in tables]
+    for name, (caption, cells) in zip(names, tables.values()):
         write_whole(Path(folder, f"{name}.tex"), latex_table(cells, caption, f"tab:{name}"))
-    return [f"{name}.tex" for name in made]
+    return [f"{name}.tex" for name in names]

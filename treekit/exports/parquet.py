@@ -6,52 +6,29 @@
 __all__ = ['export_parquet']
 
 # %% ../../nbs/22_exports/03_parquet.ipynb #a0a9d92a
-import os
 from contextlib import ExitStack
-from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
+from .. import __version__
 from ..core.method import Trace
-from ..utils.atomic_write import temp_dir
 from ..explorer.runs import OpenRun
 from .columns import EXPORTED, columns_page, schema_of
-from .rows import CallReader, cell_rows, tree_rows, prediction_row, question_rows, table_rows
+from .rows import call_rows, cell_rows, prediction_row, question_rows, table_rows, tree_rows
 
 # %% ../../nbs/22_exports/03_parquet.ipynb #2314fb4b
-def _by_cell(run):
-    "Split a run by method and data set, so that one part is in memory at a time."
-    cells = {}
-    for row in run.kept.rows:
-        cells.setdefault((row[0], row[1]), []).append(row)
-    for row in cells.values():
-        yield OpenRun(run.store, replace(run.kept, rows=row))
-
-
-def _rows(run):
-    "Rows of all tables of a part of a run: table -> rows."
-    reader, rows = CallReader(run.store), dict(predictions=[], calls=[], nodes=[], cells=list(cell_rows(run)))
-    for row in run.rows:
+def _answers(run, answers):
+    "Rows of some answers of a run: table -> rows."
+    rows = dict(predictions=[], calls=[], nodes=[])
+    for row in answers:
         found = run.store.get_prediction(row.key) or {}  # not through the run, which caches trees
         trace = Trace.from_json(found["trace"]) if "trace" in found else Trace()
         place = dict(run=run.name, method=row.method, dataset=row.dataset, question_id=row.question.id)
-        calls = reader.rows(place, trace)
+        calls = call_rows(run.store, place, trace)
         rows["predictions"].append(prediction_row(run, row, trace, calls))
         rows["calls"] += calls
         rows["nodes"] += tree_rows(place, trace)
     return rows
-
-
-def _about(runs):
-    "Metadata of the files, without paths and addresses."
-    from treekit import __version__
-
-    heads = [run.kept.head for run in runs]
-    return dict(
-        kit=f"treekit {__version__}",
-        runs=", ".join(run.name for run in runs),
-        models=", ".join(dict.fromkeys(h["model"] for h in heads)),
-        profiles=", ".join(dict.fromkeys(h["profile"] for h in heads)),
-    )
 
 # %% ../../nbs/22_exports/03_parquet.ipynb #4c6f2c89
 def export_parquet(
@@ -65,27 +42,29 @@ def export_parquet(
 
     folder, counts = Path(folder), dict.fromkeys(EXPORTED, 0)
     folder.mkdir(parents=True, exist_ok=True)
-    with temp_dir(folder.absolute()) as part, ExitStack() as files:
-        schemas = {table: schema_of(table, _about(runs)) for table in EXPORTED}
+    heads = [run.kept.head for run in runs]
+    about = {f"{k}s": ", ".join(dict.fromkeys(h[k] for h in heads)) for k in ("model", "profile")}
+    about |= dict(kit=f"treekit {__version__}", runs=", ".join(run.name for run in runs))
+    with ExitStack() as files:
+        schemas = {table: schema_of(table, about) for table in EXPORTED}
         writers = {
-            table: files.enter_context(pq.ParquetWriter(part / f"{table}.parquet", schema, compression="zstd"))
+            table: files.enter_context(pq.ParquetWriter(folder / f"{table}.parquet", schema, compression="zstd"))
             for table, schema in schemas.items()
         }
 
         def add(table, rows):
-            writers[table].write_table(pa.Table.from_pylist(rows, schema=schemas[table]))
-            counts[table] += len(rows)
+            made = pa.Table.from_pylist(list(rows), schema=schemas[table])
+            writers[table].write_table(made)
+            counts[table] += len(made)
 
         for run in runs:
-            add("questions", list(question_rows(run)))
-            for cell in _by_cell(run):
-                for table, rows in _rows(cell).items():
+            add("questions", question_rows(run))
+            for _, answers in groupby(run.rows, lambda row: (row.method, row.dataset)):  # one part in memory at a time
+                for table, rows in _answers(run, answers).items():
                     add(table, rows)
-        artefacts = dict.fromkeys(run.kept.head["about"].get("artefact", "") for run in runs)
+            add("cells", cell_rows(run))
+        artefacts = dict.fromkeys(head["about"].get("artefact", "") for head in heads)
         for name in filter(None, artefacts if tables else ()):
-            add("cells", list(table_rows(name, tables)))
-        files.close()
-        (part / "README.md").write_text(columns_page(counts), encoding="utf-8")
-        for file in sorted(part.iterdir()):
-            os.replace(file, folder / file.name)
+            add("cells", table_rows(name, tables))
+    (folder / "README.md").write_text(columns_page(counts), encoding="utf-8")
     return counts
