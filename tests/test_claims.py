@@ -439,7 +439,11 @@ def test_rows_without_common_questions_are_resampled_apart():
     found, how = cell_difference(
         one, two | dict(scores={"films": {f"x{i}": v for i, v in enumerate(two["scores"]["films"].values())}})
     )
-    assert how == "resampled" and found.value == pytest.approx(one["reproduced"] - two["reproduced"]) and found.low > 0
+    assert (
+        how == "resampled"
+        and found.difference == pytest.approx(one["reproduced"] - two["reproduced"])
+        and found.low > 0
+    )
     assert cell_difference(one | dict(scores={}), two) == (None, "no interval")
 
 

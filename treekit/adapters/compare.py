@@ -55,7 +55,7 @@ def _test(scores, sets, name, reference):
     t = contrast([[(own - other) / len(pairs) for own, other in group] for group in pairs])
     every = [pair for group in pairs for pair in group]
     return dict(
-        difference=t.value,
+        difference=t.difference,
         difference_low=t.low,
         difference_high=t.high,
         p=t.p,

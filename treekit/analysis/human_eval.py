@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.results import Row
-from ..scoring.statistics import fleiss_kappa, pearson, spearman
+from ..scoring.statistics import correlation, fleiss_kappa
 
 # %% ../../nbs/15_analysis/04_human_eval.ipynb #c67e3710
 VOTE_FIELDS = ("annotator", "method", "dataset", "question_id", "vote", "response", "note")
@@ -165,11 +165,11 @@ def correlation_rows(
             reason = f"{ties} tied votes left out" if ties else ""
             if constant:
                 reason = "the scores or the majority are the same for all responses"
-            for name, coefficient in ((metric, pearson), (SPEARMAN.format(metric), spearman)):
-                statistic = None if constant else partial(_correlation, coefficient)
+            for name, ranked in ((metric, False), (SPEARMAN.format(metric), True)):
+                statistic = None if constant else partial(_correlation, ranked)
                 rows.append(_cell(p, method, name, pairs, statistic, reason))
     return rows
 
 
-def _correlation(coefficient, pairs):
-    return coefficient(*zip(*pairs))[0]
+def _correlation(ranked, pairs):
+    return correlation(*zip(*pairs), ranked)[0]

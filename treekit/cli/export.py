@@ -37,7 +37,7 @@ def export_runs_command(what, form, out, tables, profile, as_json):
       treekit explore --list                            the saved runs
       treekit export                                    the newest, as Parquet: questions, predictions, calls, nodes, cells
       treekit export treerare/table1 --tables figures/offline
-      treekit export treerare/table1 --tables figures/offline --to latex        booktabs, and a bibliography
+      treekit export treerare/table1 --tables figures/offline --to latex        booktabs
       duckdb -c "SELECT method, avg(value) FROM 'exports/treerare-table1/predictions.parquet' GROUP BY 1"
 
     RUN is a name from the list, or its beginning; an artefact's name selects the runs that its table was made from.

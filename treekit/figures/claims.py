@@ -158,9 +158,9 @@ def claim_p_values(
     found: Contrast,  # left minus right
 ) -> tuple[float, float]:  # p of the claim, p of its opposite
     "p-values for and against a claim."
-    far = distance(claim, found.value)
+    far = distance(claim, found.difference)
     if claim.direction == "same":
-        return equivalence(found.value, found.error, claim.margin), one_sided(-far, found.error)
+        return equivalence(found.difference, found.error, claim.margin), one_sided(-far, found.error)
     if claim.margin:
         return one_sided(far, found.error), one_sided(-far, found.error)
     return (found.p if far > 0 else 1.0), (found.p if far < 0 else 1.0)
@@ -322,12 +322,12 @@ def _tested(claim, left, right, known):
     )
     if found is None:
         return fields | dict(reason="; ".join([*notes, how]))
-    fields |= dict(ours=found.value, low=found.low, high=found.high, how=how)
+    fields |= dict(ours=found.difference, low=found.low, high=found.high, how=how)
     if fact := _substitute((left, right), known):
         return fields | dict(outcome="substitute row", reason=fact)
     if claim.unit:
         fields |= _size(claim, left, right)
-    if not found.error and not found.value:
+    if not found.error and not found.difference:
         return fields | dict(outcome="identical", reason="no question has another score in the two rows")
     holds, fails = claim_p_values(claim, found)
     fields |= dict(p=min(holds, fails), outcome="supported" if holds < fails else "contradicted")
@@ -360,7 +360,7 @@ def _signature(claim, left, right):
 # %% ../../nbs/16_figures/07_claims.ipynb #642a45ac
 def _power(claim, found, sets):
     "Questions per data set that would decide a claim, and the expected decision."
-    far = distance(claim, found.value)
+    far = distance(claim, found.difference)
     n = questions_needed(far, found.error, found.n, not claim.margin)
     return {} if n is None else dict(n_to_decide=-(-n // sets), would_be="supported" if far > 0 else "contradicted")
 
@@ -372,7 +372,7 @@ def _equivalence(claim, found, left, right):
     if claim.margin or claim.metric not in METRIC_DIRECTIONS or scale is None:
         return {}
     margin = EQUIVALENCE * scale
-    return dict(same_margin=margin, same_p=equivalence(found.value, found.error, margin))
+    return dict(same_margin=margin, same_p=equivalence(found.difference, found.error, margin))
 
 # %% ../../nbs/16_figures/07_claims.ipynb #d4e9a4cd
 def merged_cells(

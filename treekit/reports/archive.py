@@ -29,12 +29,7 @@ def write_archive(
             about = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             about.create_system, about.external_attr = 3, 0o644 << 16
             z.writestr(about, files[name])
-    try:
-        write_whole(Path(path), out.getvalue())
-    except OSError as e:
-        raise UsageError(
-            f"can't write the report {Path(path).name!r} ({e.strerror}): choose another with --out"
-        ) from None
+    write_whole(Path(path), out.getvalue())
     return Path(path)
 
 # %% ../../nbs/23_reports/00_archive.ipynb #72f950fc

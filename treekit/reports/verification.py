@@ -8,6 +8,7 @@ __all__ = ['clean_environment', 'replayed_tables', 'Verification', 'table_differ
 # %% ../../nbs/23_reports/05_verification.ipynb #b97e169f
 import os, re, subprocess, sys, tempfile
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from ..config import child_environment, package_dir, variable
@@ -115,17 +116,11 @@ def table_difference(
 ) -> str:
     "First line that differs."
     old, new = (text.decode("utf-8", "replace").splitlines() for text in (there, here))
-    number, a, b = next(
-        ((i, a, b) for i, (a, b) in enumerate(zip(old, new), 1) if a != b), (min(len(old), len(new)) + 1, "", "")
-    )
-    if not a and not b:
-        return (
-            f"{len(old)} lines in the report, {len(new)} here"
-            if len(old) != len(new)
-            else "the same lines in other bytes"
-        )
-    start = max(0, len(os.path.commonprefix([a, b])) - 30)
-    return f"line {number}: {a[start : start + 80]!r} in the report, {b[start : start + 80]!r} here"
+    for number, (a, b) in enumerate(zip_longest(old, new, fillvalue=""), 1):
+        if a != b:
+            start = max(0, len(os.path.commonprefix([a, b])) - 30)
+            return f"line {number}: {a[start : start + 80]!r} in the report, {b[start : start + 80]!r} here"
+    return "the same lines in other bytes"
 
 
 def verify_archive(
