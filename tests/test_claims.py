@@ -119,7 +119,7 @@ def test_a_bundled_model_gets_no_verdict_and_no_claim(model, tmp_path):
 
 def test_the_same_without_scores_goes_by_the_intervals(tmp_path):
     table(tmp_path, scores=False)
-    assert not (tmp_path / "x" / "table1_scores.jsonl").exists()
+    assert not (tmp_path / "x" / "table1_scores.json").exists()
     found = told(tmp_path, claim("Ours", "A"), claim("Ours", "B"))
     assert [(v["outcome"], v["how"]) for v in found] == [("supported", "intervals"), ("inconclusive", "intervals")]
 
@@ -255,7 +255,7 @@ def test_an_average_is_tested_over_its_data_sets(tmp_path):
         for m in ("Ours", "A")
     ]
     save_table(compare(told_of, rows, model="scripted"), tmp_path / "x", "table1")
-    kept = read_scores(tmp_path / "x" / "table1_scores.jsonl")
+    kept = read_scores(tmp_path / "x" / "table1_scores.json")
     assert set(kept["scripted", "Ours", "AVG", "EM"]) == {"films", "books"}
     [average, single] = told(tmp_path, claim("Ours", "A", dataset="AVG"), claim("Ours", "A", dataset="films"))
     assert average["p"] < single["p"]
@@ -266,7 +266,7 @@ def test_another_models_scores_stay_beside_its_rows(tmp_path):
     for model, right in (("one", 50), ("two", 10)):
         rows = [row(m, d, n) for m, n in (("Ours", right), ("A", 25)) for d in ("films", "books")]
         save_table(compare(cells, rows, model=model, folder=tmp_path / "x"), tmp_path / "x", "table1")
-    assert {c[0] for c in read_scores(tmp_path / "x" / "table1_scores.jsonl")} == {"one", "two"}
+    assert {c[0] for c in read_scores(tmp_path / "x" / "table1_scores.json")} == {"one", "two"}
     assert {v["model"]: v["outcome"] for v in told(tmp_path, claim("Ours", "A"))} == dict(
         one="supported", two="contradicted"
     )

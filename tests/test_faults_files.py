@@ -21,7 +21,7 @@ def tables(folder, word):
     save_table(df, folder, "table")
     save_csv(df, folder / "plain.csv")
     save_claims([], folder, word)
-    write_scores({("g", "m", "d", word): {"d": {"q": 1.0}}}, folder / "table_scores.jsonl")
+    write_scores({("g", "m", "d", word): {"d": {"q": 1.0}}}, folder / "table_scores.json")
     fig, ax = plt.subplots(figsize=(1, 1))
     save_figure(fig, folder, "figure", title=word, ran=word)
     plt.close(fig)

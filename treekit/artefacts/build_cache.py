@@ -145,7 +145,7 @@ def tables_below(
     files = [
         p
         for p in sorted(Path(folder).glob("*"))
-        if p.suffix in (".csv", ".jsonl") and p.stem.partition("_")[0] not in but
+        if p.suffix in (".csv", ".json") and p.stem.partition("_")[0] not in but
     ]
     return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 

@@ -38,42 +38,14 @@ def scores_of_rows(
         }
     )
 
-# %% ../../nbs/16_figures/00_cells.ipynb #b08d423a
-def _short(value):
-    "Score with at most four decimals; an integer where possible."
-    return int(value) if value == int(value) else round(value, 4)
-
-
-def _lines(kept):
-    "Lines of a score file."
-    samples, lines, at = {}, [], {}
-
-    def sample(dataset, ids):
-        return samples.setdefault((dataset, ids), len(samples))
-
-    for cell, scores in sorted(kept.items(), key=lambda item: len(item[1])):  # parts before averages
-        parts = [at.get((cell[0], cell[1], cell[3], d)) for d in scores]
-        if len(scores) > 1 and None not in parts:
-            lines.append(dict(cell=cell, of=parts))
-        else:
-            values = [[sample(d, tuple(own)), [*map(_short, own.values())]] for d, own in scores.items()]
-            lines.append(dict(cell=cell, scores=values))
-            if len(scores) == 1:
-                at[cell[0], cell[1], cell[3], next(iter(scores))] = len(lines) - 1
-    return [dict(samples=[[d, ids] for d, ids in samples]), *lines]
-
 # %% ../../nbs/16_figures/00_cells.ipynb #04fd7f15
 def write_scores(
     kept: dict,  # (group, method, dataset, metric) -> {data set: {id: score}}
     path: Path,
 ):
     "Write the score file of a table. Without scores, an existing file is deleted."
-
-    def text(line):
-        return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
-
     if kept:
-        write_whole(path, "".join(map(text, _lines(kept))))
+        write_whole(path, json.dumps([[cell, scores] for cell, scores in kept.items()], ensure_ascii=False))
     else:
         path.unlink(missing_ok=True)
 
@@ -84,14 +56,7 @@ def read_scores(
     "Read the score file of a table."
     if not path.exists():
         return CellScores()
-    first, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-
-    def of(line):
-        if "of" in line:
-            return {d: own for part in line["of"] for d, own in of(lines[part]).items()}
-        return {d: dict(zip(ids, values)) for k, values in line["scores"] for d, ids in [first["samples"][k]]}
-
-    return CellScores({tuple(line["cell"]): of(line) for line in lines})
+    return CellScores((tuple(cell), scores) for cell, scores in json.loads(path.read_text(encoding="utf-8")))
 
 # %% ../../nbs/16_figures/00_cells.ipynb #a51d8062
 def cell_key(cell: dict) -> tuple[str, str, str, str]:
@@ -157,7 +122,7 @@ def read_cells(
     artefact: str,
 ) -> list[dict]:  # as rows of `compare`, with `ran` and `scores`; empty if the artefact wasn't run
     "Read the cells of a written table, with their scores."
-    kept, cells = read_scores(Path(folder, f"{artefact}_scores.jsonl")), []
+    kept, cells = read_scores(Path(folder, f"{artefact}_scores.json")), []
     for line in read_rows(Path(folder, f"{artefact}.csv")):
         row = dict.fromkeys(_NAMES, "") | {k: cell_value(v) for k, v in line.items() if isinstance(v, str)}
         row["group"] = row["group"] or row["series"] or row["retriever"]

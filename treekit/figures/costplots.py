@@ -8,7 +8,8 @@ __all__ = ['grouped_bars', 'cost_bars']
 # %% ../../nbs/16_figures/12_costplots.ipynb #962a8775
 from textwrap import wrap
 
-from .plots import PAGE, describe, house_style, legend_below
+from .plots import PAGE, describe, legend_below
+from .plots import panels as panels_of
 from .style import INTERVALS, method_styles, shown_name
 
 # %% ../../nbs/16_figures/12_costplots.ipynb #f49c8b7a
@@ -21,17 +22,12 @@ def grouped_bars(
     across: int = 2,  # panels per row, at most
 ):  # matplotlib figure
     "Grouped bar chart: one panel for each quantity, one group for each data set, one bar per method."
-    import matplotlib.pyplot as plt
-
-    house_style()
     methods = list(dict.fromkeys(m for panel in panels.values() for m in panel))
     groups = list(dict.fromkeys(g for panel in panels.values() for cells in panel.values() for g in cells))
     across = max(1, min(across, len(panels), int(width / 3)))
     down, each, style, bars = -(-len(panels) // across), 0.8 / max(1, len(methods)), method_styles(methods), False
-    fig, axes = plt.subplots(down, across, figsize=(width, 0.5 + 1.75 * down), sharey=True, sharex=True, squeeze=False)
-    for ax in axes.flat[len(panels) :]:
-        ax.remove()
-    for ax, (title, panel) in zip(axes.flat, panels.items()):
+    fig, axes = panels_of(len(panels), across, (width, 0.5 + 1.75 * down), sharey=True, sharex=True)
+    for ax, (title, panel) in zip(axes, panels.items()):
         for i, method in enumerate(m for m in methods if m in panel):
             cells = [
                 (groups.index(g) + (i - (len(panel) - 1) / 2) * each, c if isinstance(c, dict) else dict(value=c))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..papers.plugin import discover, read_rows
 from ..utils.sanitize import csv_text, ht, md, md_table
-from .claims import CLAIM_OUTCOMES, SIZES
+from .claims import CLAIM_OUTCOMES
 from .claims_page import claims_by_artefact
 from .style import figure_of, role_of
 from .tables import what_was_run
@@ -32,14 +32,11 @@ def _natural(name):
 
 def _artefacts(folder):
     "Paper -> artefact -> file name without its ending -> its files."
-    made = {}
-    for path in sorted(
-        (p for p in folder.glob("*/*") if p.suffix in _ENDINGS and p.name not in ("README.md", ARTEFACTS)),
-        key=lambda p: (_natural(p.stem), p.suffix),
-    ):
-        paper = path.parent.name
-        artefact = artefact_of(paper, path.stem) or path.stem
-        made.setdefault(paper, {}).setdefault(artefact, {}).setdefault(path.stem, []).append(path)
+    made, pages = {}, ("README.md", ARTEFACTS)
+    files = [p for p in folder.glob("*/*") if p.suffix in _ENDINGS and p.name not in pages]
+    for path in sorted(files, key=lambda p: (_natural(p.stem), p.suffix)):
+        artefact = artefact_of(path.parent.name, path.stem) or path.stem
+        made.setdefault(path.parent.name, {}).setdefault(artefact, {}).setdefault(path.stem, []).append(path)
     order = [*sorted(paper_names(), key=lambda name: discover()[name].is_study), *made]
     return {
         paper: dict(sorted(made[paper].items(), key=lambda item: _natural(item[0])))
@@ -52,37 +49,32 @@ def _tables(artefacts, ending=".csv"):
     return [path for parts in artefacts.values() for paths in parts.values() for path in paths if path.suffix == ending]
 
 
+def _compared(artefacts):
+    "Rows of the artefacts' comparisons with printed cells."
+    tables = (read_rows(table) for table in _tables(artefacts))
+    return [row for rows in tables if rows and {"verdict", "model"} <= rows[0].keys() for row in rows]
+
+
 _SAID = re.compile(r"\bModel: .+?\. (?:Questions|Real questions|Smaller)\b.+?\.(?= |$)", re.M)
-
-
-def _compared(table):
-    "Rows of a comparison with printed cells; none for another table."
-    rows = read_rows(table)
-    return rows if rows and {"verdict", "model"} <= rows[0].keys() else []
 
 
 def _ran(paper, artefacts):
     "What a paper's comparisons ran, in one line; of a study what each artefact says, each sentence once."
-    known = discover().get(paper)
-    if known and not known.is_study:
-        ran = what_was_run([row for table in _tables(artefacts) for row in _compared(table)])
-        return [md(ran)] * bool(ran)
+    if paper in discover() and not discover()[paper].is_study:
+        return [md(ran)] if (ran := what_was_run(_compared(artefacts))) else []
     said = {}
     for artefact, parts in artefacts.items():
-        tables = _tables({artefact: parts})
+        ran = [md(what_was_run(_compared({artefact: parts})))]
         pages = [page.read_text(encoding="utf-8") for page in _tables({artefact: parts}, ".md")]
-        found = [m[0] for page in pages if (m := _SAID.search(page))]
-        ran = what_was_run([row for table in tables for row in _compared(table)])
         name = title_of(paper, artefact).partition(", ")[2].partition(":")[0] or artefact
-        for text in dict.fromkeys([md(ran)] * bool(ran) or found):
+        for text in dict.fromkeys(ran if any(ran) else [m[0] for page in pages if (m := _SAID.search(page))]):
             said.setdefault(text, {})[name] = None
     return [f"{md(', '.join(names))}: {text}" for text, names in said.items()]
 
 # %% ../../nbs/16_figures/18_index_page.ipynb #idx00001
 def _models(found):
     "Names of the models that answered in a run's comparisons."
-    tables = [table for artefacts in found.values() for table in _tables(artefacts)]
-    rows = [row for table in tables for row in _compared(table) if row["verdict"] != "not run"]
+    rows = [row for artefacts in found.values() for row in _compared(artefacts) if row["verdict"] != "not run"]
     names = dict.fromkeys(name for row in rows for name in row["model"].split(", ") if name)
     return list(dict.fromkeys("simulated" if name.startswith("simulated") else name for name in names))
 
@@ -134,48 +126,15 @@ def saved_verdicts(
     return made
 
 
-def _claims_table(folder, found, verdicts):
-    "Claims of all papers by direction and size."
-    columns, lines = [*CLAIM_OUTCOMES[:4], "not testable here", *(f"size {s}" for s in SIZES[:2])], []
-    for paper in found:
-        if not (total := verdicts.get((paper, "claims", "claims"))):
-            continue
-        rows = read_rows(folder / paper / "claims.csv")
-        sizes = [row["size"] for row in rows]
-        other = sum(n for outcome, n in total.items() if outcome not in columns)
-        against = sum(row["outcome"] == "inconclusive" and row["would_be"] == "contradicted" for row in rows)
-        counts = [
-            *(
-                f"{n} ({against})" if c == "inconclusive" and against else n
-                for c in columns[:4]
-                for n in [total.get(c, 0)]
-            ),
-            other,
-            *(sizes.count(s) for s in SIZES[:2]),
-        ]
-        lines.append((f"[{md(paper_names().get(paper, paper))}]({paper}/claims.md)", *counts))
-    if not lines:
-        return ""
-    text = (
-        "**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent. In "
-        "brackets: *inconclusive* claims whose measured effect points against them. "
-        "*Inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims "
-        "about other models, people, or rows for which this run has only a substitute."
-    )
-    return f"{text}\n\n{md_table(('paper', *columns), lines)}"
-
-
 def _small_model(folder, verdicts):
     "What a paper's method adds to its best baseline, with a small language model, and what it costs."
     lines, rows = [], read_rows(folder / "real" / "methods.csv")
-    for (_, _, about), counts in (
-        (k, n) for k, n in verdicts.items() if k[:2] == ("real", "methods") and k[2] != "cells"
-    ):
+    for about in dict.fromkeys(f"{r['paper']}, {r['dataset']}" for r in rows):
         some = [r for r in rows if f"{r['paper']}, {r['dataset']}" == about]
         own, best = _own_row(some), max(_baselines(some), key=lambda r: float(r["value"]))
         adds, low, high = (f"{100 * float(best[k]):+.0f}" for k in ("own_adds", "adds_low", "adds_high"))
         costs = f"{float(own['tokens']) / float(best['tokens']):.1f}"
-        told = ", ".join(f"{n} {verdict}" for verdict, n in counts.items())
+        told = ", ".join(f"{n} {verdict}" for verdict, n in verdicts["real", "methods", about].items())
         lines.append(
             (md(about), told, md(best["method"]), f"{adds} [{low}, {high}]", costs, f"{own['warned']}/{own['n']}")
         )
@@ -229,7 +188,6 @@ def _findings(folder, found, verdicts):
         "[Tokens and calls](real/methods.md)."
     )
     made = (
-        _claims_table(folder, found, verdicts),
         _pictured(folder, "real", "methods", _small_model(folder, verdicts)),
         _pictured(
             folder,
@@ -347,7 +305,7 @@ def _small_model_table(paper, folder, artefacts):
     "A paper's rows that the small language model answered, beside print."
     if not (rows := _small_rows(paper, folder)):
         return ""
-    compared, lines = [cell for table in _tables(artefacts) for cell in _compared(table)], []
+    compared, lines = _compared(artefacts), []
     for r in rows:
         low, value, high = (100 * float(r[k]) for k in ("low", "value", "high"))
         own = _own_row([x for x in rows if x["dataset"] == r["dataset"]])
@@ -387,8 +345,7 @@ def _own_row(rows):
 def _judged_table(paper, artefacts):
     "Printed and measured cells of the first table that a language model ran."
     for artefact, parts in artefacts.items():
-        tables = [p for paths in parts.values() for p in paths if p.suffix == ".csv"]
-        rows = [r for table in tables for r in _compared(table) if r["published"] and r["reproduced"]]
+        rows = [r for r in _compared({artefact: parts}) if r["published"] and r["reproduced"]]
         rows = [r for r in rows if not r["model"].startswith("simulated")]
         if not rows or evidence_of(paper, artefact) != "model":
             continue
@@ -423,16 +380,15 @@ def _ablation_lines(table, others, small):
     """Row, column, printed and measured effect of each ablation in a table, in the first column that has it; averages are first.
 
     The full method's printed cell may be in another table. `small`: what the small language model measured, if this run didn't."""
-    cells = _compared(table)
+    cells, columns, lines = _compared(table), {}, {}
     own = {r["method"] for r in cells if role_of(r["method"]) == "own"}
-    columns, lines = {}, {}
     for r in cells:
         if r["published"]:
             columns.setdefault((r["group"], r["dataset"], r["metric"]), []).append(r)
     if not any(r["published"] for r in cells if r["method"] in own):
-        for r in (r for other in others for r in _compared(other)):
-            if r["method"] in own and r["published"] and (column := (r["group"], r["dataset"], r["metric"])) in columns:
-                columns[column].append(r)
+        for r in _compared(others):
+            if r["method"] in own and r["published"]:
+                columns.get((r["group"], r["dataset"], r["metric"]), []).append(r)
     for (group, dataset, metric), rows in sorted(columns.items(), key=lambda item: item[0][1] != "AVG"):
         for whole, r in _variants(rows):
             measured = small.get(r["method"], "not run")
@@ -450,14 +406,12 @@ def _ablations(paper, folder, artefacts):
     "Printed effect of each ablation, and what a language model measured."
     rows = [r for r in _small_rows(paper, folder, "ablations") if r["own_adds"]]
     small = {
-        r[
-            "method"
-        ]: f"{100 * float(r['own_adds']):+.1f} {_interval(*(100 * float(r[k]) for k in ('adds_low', 'adds_high')))}"
+        r["method"]: f"{_points(r['own_adds']):+.1f} {_interval(*map(_points, (r['adds_low'], r['adds_high'])))}"
         for r in rows
     }
     with figure_of(paper):
-        tables = [t for t in _tables(artefacts) if re.fullmatch(r"table\d+", t.stem)]
-        made = {t.stem: _ablation_lines(t, tables, small) for t in tables}
+        tables = {name: {name: parts[name]} for name, parts in artefacts.items() if re.fullmatch(r"table\d+", name)}
+        made = {name: _ablation_lines({name: parts}, tables, small) for name, parts in tables.items()}
     stem, lines = next(((s, found) for s, found in made.items() if len(found) > 1), ("", []))
     if not lines:
         return ""

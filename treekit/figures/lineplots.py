@@ -9,7 +9,8 @@ __all__ = ['Series', 'reproduced_look', 'printed_look', 'line_panels']
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from .plots import PAGE, describe, house_style, legend_below, legend_height
+from .plots import PAGE, describe, legend_below, legend_height
+from .plots import panels as panels_of
 from .style import INTERVALS, method_styles, model_marker, role_colour
 
 # %% ../../nbs/16_figures/13_lineplots.ipynb #5b700feb
@@ -55,18 +56,13 @@ def line_panels(
     dodge: float = 0,  # distance of successive series along x, so that their intervals don't hide each other
 ):  # matplotlib figure
     "Line plot in panels."
-    import matplotlib.pyplot as plt
-
-    house_style()
     across = max(1, min(across, len(panels), int(width / least)))
     down, labels = -(-len(panels) // across), [ylabel] * len(panels) if isinstance(ylabel, str) else ylabel
     same = len(set(labels)) == 1
     names = list(dict.fromkeys(s.label for series in panels.values() for s in series))
     tall, each = (height + 0.1) * down + legend_height(names, width), (width - 0.4) / across
-    fig, axes = plt.subplots(down, across, figsize=(width, tall + 0.15), sharey=same, squeeze=False)
-    for ax in axes.flat[len(panels) :]:
-        ax.remove()
-    for k, (ax, (title, series)) in enumerate(zip(axes.flat, panels.items())):
+    fig, axes = panels_of(len(panels), across, (width, tall + 0.15), sharey=same)
+    for k, (ax, (title, series)) in enumerate(zip(axes, panels.items())):
         for i, s in enumerate(series):
             x = [v + dodge * (i - (len(series) - 1) / 2) for v in s.x]
             ax.plot(x, s.y, label=s.label, markersize=3.8, zorder=3, **s.look)

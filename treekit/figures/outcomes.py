@@ -6,7 +6,7 @@
 __all__ = ['draw_rates']
 
 # %% ../../nbs/16_figures/15_outcomes.ipynb #7624fa29
-from .plots import PAGE, describe, house_style, legend_below
+from .plots import PAGE, describe, legend_below, panels
 from .style import INTERVALS, method_styles
 from ..scoring.outcome_prompt import OUTCOMES
 from ..scoring.statistics import wilson
@@ -17,16 +17,11 @@ def draw_rates(
     width: float = PAGE,  # inches
 ):  # matplotlib figure
     "Bar chart of outcome rates: outcomes as rows, one panel per classifier, one bar per method (TreeRare, Fig. 3)."
-    import matplotlib.pyplot as plt
-
-    house_style()
     methods, names = list(dict.fromkeys(r.method for r in s.rows)), list(OUTCOMES)
     style, across, high = method_styles(methods), max(1, min(len(s.views), int(width / 1.6))), 0.8 / len(methods)
     down = -(-len(s.views) // across)
-    fig, axes = plt.subplots(down, across, figsize=(width, 0.4 + 2.1 * down), sharey=True, sharex=True, squeeze=False)
-    for ax in axes.flat[len(s.views) :]:
-        ax.remove()
-    for ax, (way, found) in zip(axes.flat, s.views.items()):
+    fig, axes = panels(len(s.views), across, (width, 0.4 + 2.1 * down), sharey=True, sharex=True)
+    for ax, (way, found) in zip(axes, s.views.items()):
         for i, m in enumerate(methods):
             for y, v in enumerate(s.share(way, m, name) for name in names):
                 at, n = y + (i - (len(methods) - 1) / 2) * high, len(v)
@@ -39,7 +34,7 @@ def draw_rates(
         not_all = "not" if silent == len(s.rows) else f"{silent} not"
         title = f"by {way}" + (f"\n({not_all} applicable)" if silent else "")
         ax.set(title=title, xlabel="% of answers", xlim=(0, 100))
-    axes[0][0].set_yticks(range(len(names)), names)
-    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
     legend_below(fig, width)
     return describe(fig, INTERVALS)

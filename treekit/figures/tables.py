@@ -12,7 +12,6 @@ import re, shlex
 from collections import Counter
 from pathlib import Path
 from textwrap import shorten
-from types import SimpleNamespace
 
 from ..config import profile_names
 from ..utils.sanitize import csv_text, md, md_line, printable
@@ -269,7 +268,7 @@ def save_table(
     "Write `name.csv` (long format) and `name.md` (a page). The output is deterministic."
     folder = Path(folder)
     save_csv(df, folder / f"{name}.csv", digits)
-    _save_scores(df, folder / f"{name}_scores.jsonl")
+    _save_scores(df, folder / f"{name}_scores.json")
     shows = description_of(folder.name, name)
     added = "Added by treekit." if is_added(folder.name, name) else ""
     note = " ".join(filter(None, [f"{shows}." if shows else "", added, note]))
@@ -288,37 +287,24 @@ def table_text(
     import pandas as pd
 
     rows, note = read_rows(Path(path)), ""
+    if rows and {"published", "reproduced", "verdict"} <= rows[0].keys():
+        first, measured = rows[0]["group"], [r for r in rows if r["reproduced"]]
+        printed = {(r["method"], r["dataset"], r["metric"]): r["published"] for r in rows if r["group"] == first}
+        groups, cells = list(dict.fromkeys(r["group"] for r in measured)), {}
+        for r in measured:
+            own = r["published"] or printed.get((name_and_run(r["method"])[0], r["dataset"], r["metric"]), "")
+            parts = [r["reproduced"], f"({own})" if own else "", r["verdict"] * (r["verdict"] in JUDGED)]
+            name = r["method"] if len(groups) == 1 else f"{r['method']}, {r['group']}"
+            cells.setdefault(name, {"": name})[f"{r['dataset']} {r['metric']}".strip()] = " ".join(filter(None, parts))
+        note, rows = f"Measured: {', '.join(groups)}. In brackets: printed, {first}.", [*cells.values()]
     if not rows:
         return ""
-    if _is_comparison(SimpleNamespace(columns=rows[0])):
-        first = rows[0]["group"]
-        printed = {(r["method"], r["dataset"], r["metric"]): r["published"] for r in rows if r["group"] == first}
-
-        def shown(r):
-            if r is None:
-                return ""
-            told = r["published"] or printed.get((name_and_run(r["method"])[0], r["dataset"], r["metric"]), "")
-            return " ".join(
-                filter(None, [r["reproduced"], f"({told})" if told else "", r["verdict"] * (r["verdict"] in JUDGED)])
-            )
-
-        heads, lines = pivot_cells([r for r in rows if r["reproduced"]], shown)
-        note = f"In brackets: printed, {first}." if any("(" in text for line in lines for text in line[2:]) else ""
-        groups = list(dict.fromkeys(line[0] for line in lines))
-        note = " ".join(
-            filter(None, [f"Measured: {groups[0]}." if len(groups) == 1 and groups != [first] else "", note])
-        )
-        skip = len(groups) == 1
-        heads, lines = ["group", "method", *heads][skip:], [line[skip:] for line in lines]
-    else:
-        heads, lines = list(rows[0]), [[shorten(text, 160, placeholder=" …") for text in r.values()] for r in rows]
-    if not lines:
-        return ""
-    left = f"\n{len(lines) - most:,} more rows: {Path(path).with_suffix('.md').name}" if len(lines) > most else ""
-    shown = pd.DataFrame([map(printable, line) for line in lines[:most]], columns=heads).set_index(heads[0])
+    table = pd.DataFrame([{k: printable(shorten(v, 160, placeholder=" …")) for k, v in r.items()} for r in rows[:most]])
+    left = f"{len(rows) - most:,} more rows: {Path(path).with_suffix('.md').name}" if len(rows) > most else ""
     with pd.option_context("display.unicode.east_asian_width", True):
-        text = shown.rename_axis(None).to_string(line_width=width, max_colwidth=max(18, width // 2))
-    return "\n".join([*([note] if note else []), text]) + left
+        shown = table.fillna("").set_index(table.columns[0]).rename_axis(None)
+        text = shown.to_string(line_width=width, max_colwidth=max(18, width // 2))
+    return "\n".join(filter(None, [note, text, left]))
 
 # %% ../../nbs/16_figures/08_tables.ipynb #41a99e85
 _NO_ERRATUM = re.compile(r"(holds|consistent|can't be checked)(:.*)?", re.S)

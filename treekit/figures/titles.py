@@ -21,9 +21,9 @@ def paper_names() -> dict[str, str]:  # name -> label
 
 
 @cache
-def _titles():
-    "Mapping (paper, artefact) -> title."
-    return {(r["paper"], r["artefact"]): r["title"] for p in discover().values() for r in p.inventory()}
+def _listed():
+    "Mapping (paper, artefact) -> row of the inventory."
+    return {(r["paper"], r["artefact"]): r for p in discover().values() for r in p.inventory()}
 
 
 def artefact_of(
@@ -32,7 +32,7 @@ def artefact_of(
 ) -> str | None:  # None if there is none
     "Artefact of a file: `table12_path` belongs to Table 12."
     parts = name.split("_")
-    return next((a for k in range(len(parts), 0, -1) if (paper, a := "_".join(parts[:k])) in _titles()), None)
+    return next((a for k in range(len(parts), 0, -1) if (paper, a := "_".join(parts[:k])) in _listed()), None)
 
 # %% ../../nbs/16_figures/01_titles.ipynb #820cc57f
 def description_of(
@@ -41,7 +41,7 @@ def description_of(
 ) -> str:  # empty if it isn't in the inventory
     "Description of an artefact."
     found = artefact_of(paper, name)
-    return _titles()[paper, found] if found else ""
+    return _listed()[paper, found]["title"] if found else ""
 
 # %% ../../nbs/16_figures/01_titles.ipynb #9c6a3de6
 def title_of(
@@ -62,22 +62,13 @@ EVIDENCE = ("real", "model", "trained", "no model", "print")
 _USUAL = dict(algorithm="no model", equations="no model", prompts="no model")  # kind of artefact -> evidence
 
 
-@cache
-def _evidence():
-    "Mapping (paper, artefact) -> (evidence, whether treekit added it)."
-    return {
-        (r["paper"], r["artefact"]): (r["evidence"] or _USUAL.get(r["kind"], "model"), r["added"] == "yes")
-        for p in discover().values()
-        for r in p.inventory()
-    }
-
-
 def evidence_of(
     paper: str,  # name of its folder
     name: str,  # file name without extension
 ) -> str:  # one of `EVIDENCE`; "model" if it isn't in the inventory
     "What an artefact rests on: real questions, a model's answers, small trained models, no model, or printed numbers alone."
-    return _evidence().get((paper, artefact_of(paper, name)), ("model", False))[0]
+    row = _listed().get((paper, artefact_of(paper, name)), dict(evidence="model"))
+    return row["evidence"] or _USUAL.get(row["kind"], "model")
 
 
 def is_added(
@@ -85,7 +76,7 @@ def is_added(
     name: str,  # file name without extension
 ) -> bool:
     "Whether treekit added an artefact to those of the paper."
-    return _evidence().get((paper, artefact_of(paper, name)), ("model", False))[1]
+    return _listed().get((paper, artefact_of(paper, name)), {}).get("added") == "yes"
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2b7e4f1
 def question_source(
