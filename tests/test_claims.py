@@ -12,7 +12,7 @@ from treekit.experiments.results import Scored
 from paper_text import plain, sections
 from treekit.figures.cells import CellScores, read_cells, read_scores, scores_of_rows
 from treekit.figures.claims import Claim, cell_difference, judge, judge_claims, load_claims, merged_cells
-from treekit.figures.claims_page import _misstated, claim_line, claims_by_artefact, save_claims, summary_of
+from treekit.figures.claims import _misstated, claim_line, claims_by_artefact, save_claims, summary_of
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, count_verdicts
 from treekit.artefacts.catalog import inventory

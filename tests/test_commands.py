@@ -44,7 +44,7 @@ def test_a_replay_asks_the_questions_of_its_cassette(tmp_path):
 
 def test_a_replay_is_told_nothing_of_the_process_that_verifies(tmp_path, monkeypatch):
     "But for the parser's folder, which is part of the installation."
-    from treekit.reports.verification import clean_environment
+    from treekit.reports.report import clean_environment
 
     for name in ("HOME", "STORE", "PARSER_DIR", "BWRAP", "RETRAIN"):
         monkeypatch.setenv(f"TREEKIT_{name}", "p")

@@ -5,7 +5,7 @@ from pathlib import Path
 from test_exports import NASTY
 
 from treekit.exports.latex import write_latex
-from treekit.exports.rows import table_rows
+from treekit.exports.parquet import table_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -11,7 +11,7 @@ from treekit.config import root
 def tables(folder, word):
     import pandas as pd
     from treekit.figures.cells import write_scores
-    from treekit.figures.claims_page import save_claims
+    from treekit.figures.claims import save_claims
     from treekit.figures.index_page import index_page
     from treekit.figures.plots import save_figure
     from treekit.figures.tables import save_csv, save_table

@@ -14,7 +14,7 @@ from treekit.store import cassette_archive
 from treekit.store.cassette_archive import STORE_FILE, open_archive
 from treekit.experiments.cassettes import about_cassette
 from treekit.experiments.resources import chat_for
-from treekit.reports import verification
+from treekit.reports.report import clean_environment
 
 
 # --- what a cassette may say
@@ -294,7 +294,7 @@ def test_a_replaying_process_reaches_this_machine_only(tmp_path):
         "tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53)))\n"
         "with socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname()).close()\n"
     )
-    env = verification.clean_environment(tmp_path / "home")
+    env = clean_environment(tmp_path / "home")
     assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout.count("reaches no network") == 6, done

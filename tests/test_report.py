@@ -8,7 +8,7 @@ import pytest
 from fakes import printed_run
 from treekit.config import root
 from treekit.figures.claims import CLAIM_OUTCOMES, judge_claims
-from treekit.figures.claims_page import save_claims
+from treekit.figures.claims import save_claims
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_markdown
 from treekit.artefacts.catalog import inventory

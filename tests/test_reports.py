@@ -8,8 +8,8 @@ from commands import inside
 
 from treekit.artefacts.reproduce import placeless
 from treekit.experiments.cassettes import about_cassette
-from treekit.reports.archive import read_archive, write_archive
-from treekit.reports.verification import verify_archive
+from treekit.reports.report import read_archive, write_archive
+from treekit.reports.report import verify_archive
 
 ROOT = Path(__file__).resolve().parents[1]
 WHAT = "arise/figure3"  # what the fixture `made` reports

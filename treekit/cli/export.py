@@ -69,7 +69,7 @@ _SHOWN = ("COVER-EM (aliases)", "F1", "tokens_in")  # of a run without a written
 
 def _latex_tables(runs, tables):
     "Name -> caption and cells: an artefact's written table, else the run's own cells."
-    from treekit.exports.rows import cell_rows, table_rows
+    from treekit.exports.parquet import cell_rows, table_rows
     from treekit.figures.titles import description_of
 
     made = {}

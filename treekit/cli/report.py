@@ -54,7 +54,7 @@ def verify_command(archive):
     and is named.
     """
     from treekit.artefacts.catalog import absent
-    from treekit.reports.verification import verify_archive
+    from treekit.reports.report import verify_archive
 
     if not Path(archive).is_file():
         absent("archive", archive)

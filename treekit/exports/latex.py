@@ -22,7 +22,7 @@ def _shown(cell, digits):
 
 
 def latex_table(
-    cells: list[dict],  # from `treekit.exports.rows`
+    cells: list[dict],  # from `treekit.exports.parquet`
     caption: str,
     label: str,
     digits: int = 3,  # decimals

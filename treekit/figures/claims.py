@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['DIRECTIONS', 'UNITS_OF_AMOUNT', 'CLAIM_OUTCOMES', 'TESTED_OUTCOMES', 'SIZES', 'SUBSTITUTES', 'MOST_FAILURES',
-           'EQUIVALENCE', 'FIELDS_OF_VERDICT', 'LEVEL', 'Claim', 'load_claims', 'cell_difference', 'distance',
-           'claim_p_values', 'merged_cells', 'judge', 'judge_claims']
+           'EQUIVALENCE', 'FIELDS_OF_VERDICT', 'LEVEL', 'UNITS', 'FIELDS_OF_CLAIM', 'LONG_RUN', 'LEGEND_OF_CLAIMS',
+           'Claim', 'load_claims', 'cell_difference', 'distance', 'claim_p_values', 'merged_cells', 'judge',
+           'judge_claims', 'claim_line', 'summary_of', 'save_claims', 'claims_by_artefact', 'claims_of']
 
 # %% ../../nbs/16_figures/07_claims.ipynb #3c89bf25
 import csv, fnmatch
@@ -16,14 +17,27 @@ from pathlib import Path
 from statistics import NormalDist
 
 from ..config import UsageError, choose
+from ..experiments.provenance import is_embedded
+from .artefact import Artefact
 from .cells import cell_key, read_cells
 from .equivalence import MARGINS
+from .tables import to_markdown
 from .verdicts import group_for
-from ..experiments.provenance import is_embedded
-from ..papers.plugin import discover
+from ..papers.plugin import discover, get_paper, read_rows
 from ..scoring.metrics import METRIC_DIRECTIONS
-from ..scoring.statistics import Contrast, contrast, equivalence, false_discovery, normal_p
-from ..scoring.statistics import one_sided, questions_needed, resample_weights
+from treekit.scoring.statistics import (
+    Contrast,
+    contrast,
+    equivalence,
+    false_discovery,
+    normal_p,
+    one_sided,
+    p_text,
+    questions_needed,
+    resample_weights,
+)
+from ..utils.atomic_write import write_whole
+from ..utils.sanitize import csv_text
 
 # %% ../../nbs/16_figures/07_claims.ipynb #d0bbf212
 DIRECTIONS = ("higher", "lower", "same")
@@ -451,3 +465,198 @@ def _corrected(verdicts):
                 else:
                     v["outcome"] = "inconclusive"
     return verdicts
+
+# %% ../../nbs/16_figures/07_claims.ipynb #c0225bb8
+UNITS = {"points": "", "percent": " %", "times": " ×", "value": ""}
+
+
+def _short(value, unit=""):
+    "Number with three significant digits; empty for None."
+    return "" if value is None else f"{0.0 if abs(value) < 5e-4 else value:.3g}{UNITS.get(unit, '')}"
+
+
+def _interval(v, name, low, high, unit=""):
+    "A number of a verdict, with its interval."
+    bounds = f" [{_short(v[low])}, {_short(v[high])}]" if v[low] is not None else ""
+    return _short(v[name], unit) + bounds
+
+
+def _misstated(v):
+    "Whether the stated amount doesn't follow from the published cells."
+    stated, found = v["claim"].amount, v["recomputed"]
+    return stated is not None and found is not None and abs(found - stated) > 0.006 * max(abs(stated), 0.1)
+
+
+def _published_text(v):
+    "Published difference and stated amount, with the recomputed amount if it differs."
+    parts, unit = [_short(v["printed"])], v["claim"].unit
+    if v["in_print"].startswith("contradicted"):
+        parts.append(v["in_print"])
+    if stated := _short(v["claim"].amount, unit):
+        own = f"; its cells give {_short(v['recomputed'], unit)}" if _misstated(v) else ""
+        parts.append(f"states {stated}{own}")
+    return "; ".join(filter(None, parts))
+
+
+def _reproduced_text(v):
+    "Reproduced difference and amount."
+    told = _interval(v, "ours", "low", "high")
+    if v["amount"] is None:
+        return told
+    return f"{told}; amount {_interval(v, 'amount', 'amount_low', 'amount_high', v['claim'].unit)}"
+
+
+def _power_note(v):
+    "Note on an inconclusive claim: equivalence or too few questions, and the number that would decide it."
+    if v["outcome"] != "inconclusive":
+        return ""
+    same = v["same_p"] is not None and v["same_p"] < 0.05
+    told = f"the same within {_short(v['same_margin'])} (TOST p {p_text(v['same_p'])})" if same else "too few questions"
+    decided = f"; {v['n_to_decide']:,} a data set would decide it: {v['would_be']}" if v["n_to_decide"] else ""
+    return told + decided
+
+
+def claim_line(
+    v: dict,  # of `judge_claims`
+) -> dict[str, str]:  # claim, section, statement, comparison, published, reproduced, direction, size, p, q, n, note
+    "Readable line of a claim's outcomes."
+    one = f"one contrast with {v['same_as']}" if v["same_as"] else ""
+    note = "; ".join(filter(None, [_power_note(v), one, v["reason"], v["claim"].note]))
+    return {
+        "claim": v["claim"].id,
+        "section": v["claim"].section,
+        "statement": v["claim"].statement,
+        "comparison": v["claim"].comparison,
+        "published": _published_text(v),
+        "reproduced": _reproduced_text(v),
+        "direction": v["outcome"],
+        "size": v["size"],
+        "p": p_text(v["p"]),
+        "q": p_text(v["adjusted"]),
+        "n": str(v["n"] or ""),
+        "note": note,
+    }
+
+# %% ../../nbs/16_figures/07_claims.ipynb #a69d269f
+FIELDS_OF_CLAIM = (
+    "id section quote statement artefact group left right_group right dataset metric direction margin amount unit"
+).split()
+
+
+def _plain(value, is_p=False):
+    "Value in the CSV: floats with six digits; small p-values as bounds."
+    if not isinstance(value, float):
+        return "" if value is None else str(value)
+    if is_p and value < 1e-4:
+        return p_text(value, 4)
+    return f"{value:.6g}" if abs(value) >= 1e-9 else "0"
+
+
+def _told(verdicts, field, names):
+    "Counts of the outcomes of direction, or of size, as a phrase."
+    counts = Counter(v[field] for v in verdicts)
+    return "; ".join(f"{name}: {counts[name]}" for name in names if counts[name]) or "none"
+
+# %% ../../nbs/16_figures/07_claims.ipynb #d60538a0
+LONG_RUN = 2000  # questions per data set of a long run
+
+
+def summary_of(
+    verdicts: list[dict],
+) -> str:
+    "Summary of verdicts: counts, power, models and kinds of tests."
+    models = ", ".join(dict.fromkeys(v["model"] for v in verdicts if v["model"])) or "none"
+    tested = [v for v in verdicts if v["p"] is not None]
+    open_ = [v for v in verdicts if v["outcome"] == "inconclusive"]
+    soon = sum(v["n_to_decide"] is not None and v["n_to_decide"] <= LONG_RUN for v in open_)
+    later = f" Of the {len(open_)} inconclusive ones, {soon} would be decided by {LONG_RUN:,} questions a data set."
+    return (
+        f"{len(verdicts)} claims from {len({v['claim'].sentence for v in verdicts})} sentences. "
+        f"Direction: {_told(verdicts, 'outcome', CLAIM_OUTCOMES)}. "
+        f"Size, where the paper states one: {_told(verdicts, 'size', SIZES)}. "
+        f"{len(tested)} were tested, which are {sum(not v['same_as'] for v in tested)} distinct contrasts."
+        f"{later * bool(open_)} Model: {models}. "
+        f"Tested: {_told(tested, 'how', dict.fromkeys(v['how'] for v in tested))}."
+    )
+
+# %% ../../nbs/16_figures/07_claims.ipynb #1c3d2d02
+LEGEND_OF_CLAIMS = (
+    "Comparison: the two rows and their column; of several baselines the one that the paper prints as the closest. Printed: left minus "
+    "right in the table's unit, the mean over the paper's models. Measured: the same in the run, with its interval; the amount that the "
+    "paper states, with its 95 % interval. Intervals: 95 %; 90 % for claims with a margin, which are one-sided tests. They are over "
+    "questions of one corpus and one seed. Direction: supported, the difference is significant; contradicted, significant the other way; "
+    "inconclusive, neither; identical, no question tells the rows apart; substitute row, an untrained, prompted or proxy model "
+    "replaced what the paper ran; other model, the sentence names a model that didn't run; not tested, the sentence isn't a comparison of "
+    "two rows, or needs people. "
+    "Size: whether the stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims "
+    "(Benjamini and Hochberg), one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the "
+    "difference is as measured, before the correction. Paired: by question, sign flips; resampled: rows without common "
+    "questions; intervals: without the questions' scores, from the cells' own."
+)
+
+
+def save_claims(
+    verdicts: list[dict],  # of one or more papers
+    folder: Path | str,
+    title: str,
+) -> list[Path]:
+    "Write `claims.csv` and `claims.md`."
+    import pandas as pd
+
+    folder = Path(folder)
+    shown = pd.DataFrame([claim_line(v) for v in verdicts]).rename(
+        columns=dict(published="printed", reproduced="measured")
+    )
+    note = f"{summary_of(verdicts)} {LEGEND_OF_CLAIMS}"
+    write_whole(folder / "claims.md", to_markdown(shown, title, note))
+    head = [*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), *FIELDS_OF_VERDICT]
+    lines = [
+        [_plain(getattr(v["claim"], k)) for k in FIELDS_OF_CLAIM]
+        + [_plain(v[k], k in ("p", "adjusted", "same_p")) for k in FIELDS_OF_VERDICT]
+        for v in verdicts
+    ]
+    write_whole(folder / "claims.csv", csv_text([head, *lines]))
+    return [folder / "claims.csv", folder / "claims.md"]
+
+# %% ../../nbs/16_figures/07_claims.ipynb #8cfa20bc
+def claims_by_artefact(
+    path: Path,  # claims.csv
+) -> dict[str, Counter]:  # artefact, or "claims" for all -> outcome -> number of claims; empty if none was judged
+    "Counts of the outcomes by artefact. A claim about several artefacts counts at each, and once among all."
+    rows, found = read_rows(path), {}
+    for row in rows if any(row["outcome"] in TESTED_OUTCOMES for row in rows) else []:
+        for artefact in ("claims", *filter(None, row["artefact"].split("|"))):
+            found.setdefault(artefact, Counter())[row["outcome"]] += 1
+    return found
+
+# %% ../../nbs/16_figures/07_claims.ipynb #931f6645
+def claims_of(
+    paper: str,  # its name
+    given: tuple,  # parameters of its notebook: profile, n, seed, data, out, budget, settings
+) -> Artefact:  # parts: decided, inconclusive, sizes, print
+    "Claims of a paper, judged on the tables of the same folder."
+    t = Artefact(f"{paper}/claims", given)
+    verdicts = judge_claims(t.folder.parent, paper)
+    save_claims(verdicts, t.folder, f"{get_paper(paper).label}: claims of the paper, printed and measured")
+    t.show([{outcome: sum(v["outcome"] == outcome for v in verdicts) for outcome in CLAIM_OUTCOMES}])
+    t.show([claim_line(v) for v in verdicts if v["outcome"] in ("supported", "contradicted")], "decided")
+    t.show([claim_line(v) for v in verdicts if v["outcome"] == "inconclusive"], "inconclusive")
+    t.show(
+        [
+            dict(claim=v["claim"].id, statement=v["claim"].statement, unit=v["claim"].unit, stated=v["claim"].amount)
+            | dict(ours=v["amount"], low=v["amount_low"], high=v["amount_high"], size=v["size"])
+            for v in verdicts
+            if v["size"] in ("inside", "outside")
+        ],
+        "sizes",
+    )
+    t.show(
+        [
+            dict(claim=v["claim"].id, comparison=v["claim"].comparison, print=v["in_print"])
+            | dict(stated=v["claim"].amount, recomputed=v["recomputed"], unit=v["claim"].unit)
+            for v in verdicts
+            if v["in_print"].startswith("contradicted") or _misstated(v)
+        ],
+        "print",
+    )
+    return t

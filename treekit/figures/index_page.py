@@ -13,7 +13,7 @@ from pathlib import Path
 from ..papers.plugin import discover, read_rows
 from ..utils.sanitize import csv_text, ht, md, md_table
 from .claims import CLAIM_OUTCOMES
-from .claims_page import claims_by_artefact
+from .claims import claims_by_artefact
 from .style import figure_of, role_of
 from .tables import what_was_run
 from .titles import artefact_of, evidence_of, is_added, paper_names, title_of

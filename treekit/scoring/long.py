@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'disambig_f1', 'claim_recall', 'without_citations',
-           'mauve_of_texts']
+           'mauve_of_texts', 'recall_at', 'passage_scores']
 
 # %% ../../nbs/10_scoring/03_long.ipynb #291846b7
 import re, string
 from collections import Counter
 from functools import cache
-from .short import content_words, gold_answers, token_overlap, covers, normalise
+
+from .short import content_words, covers, gold_answers, normalise, token_overlap
 from .statistics import mauve
 
 # %% ../../nbs/10_scoring/03_long.ipynb #2d609223
@@ -132,3 +133,26 @@ def mauve_of_texts(
         return [text(q, a) for q, a in zip(questions, said, strict=True)]
 
     return mauve(features(texts(references)), features(texts(answers)))
+
+# %% ../../nbs/10_scoring/03_long.ipynb #e90b0bb0
+def recall_at(
+    found,  # ids in the order found
+    needed,  # ids of the supporting passages
+    k: int,
+) -> float:
+    "Supporting-passage recall@k."
+    needed = set(gold_answers(needed, "supporting passages"))
+    return len(needed & set(list(found)[:k])) / len(needed)
+
+# %% ../../nbs/10_scoring/03_long.ipynb #d5a81bca
+def passage_scores(
+    passages: list[str],  # the reader's input, in order
+    golds,  # per reading, its short answers
+    # divisor of lengths and scores: $top_k$, which is $|C|$ in App. B.2; None: the passages that there are
+    slots: int | None = 5,
+) -> dict:  # em, hit, score between 0 and 1; len: words
+    "RDR²'s P-EM, P-HIT, P-SCORE (Eq. 6) and P-LEN."
+    golds, whole, over = gold_answers(golds), "\n".join(passages), slots or len(passages) or 1
+    score = sum(str_em(p, golds) / i for i, p in enumerate(passages, 1)) / over  # Eq. 6
+    words = sum(len(p.split()) for p in passages) / over
+    return dict(em=(em := str_em(whole, golds)), hit=float(em == 1), score=score, len=words)

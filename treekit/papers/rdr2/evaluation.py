@@ -20,7 +20,7 @@ from ...core.method import configure, requirements_of
 from .baselines import ASC
 from .method import PUBLIC_CODE, RDR2
 from ...scoring.long import mauve_of_texts, without_citations
-from ...scoring.passages import passage_scores
+from ...scoring.long import passage_scores
 from ...scoring.short import NotApplicable
 from ...experiments.metric_judges import judge_for
 from ...experiments.results import Results
