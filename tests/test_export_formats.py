@@ -4,8 +4,8 @@ from pathlib import Path
 
 from test_exports import NASTY
 
-from treekit.exports.latex import write_latex
-from treekit.exports.parquet import table_rows
+from treekit.exports.export import write_latex
+from treekit.exports.export import table_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 

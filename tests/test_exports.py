@@ -13,8 +13,8 @@ from treekit.store.run_store import Store
 from treekit.core.types import Question
 from treekit.experiments.run_records import save_run
 from treekit.experiments.results import Row
-from treekit.exports.parquet import EXPORTED
-from treekit.exports.parquet import export_parquet
+from treekit.exports.export import EXPORTED
+from treekit.exports.export import export_parquet
 from treekit.explorer.runs import open_run
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -33,7 +33,7 @@ from ..explorer.forks import Edits, Fork, fork, same_bytes
 from ..explorer.page import page_of
 from ..explorer.runs import OpenRun, open_run
 from ..explorer.widget import Framed, live_widget
-from ..exports.parquet import export_parquet
+from ..exports.export import export_parquet
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/26_api/01_running.ipynb #cfdc259e

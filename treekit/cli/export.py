@@ -44,14 +44,14 @@ def export_runs_command(what, form, out, tables, profile, as_json):
     nbs/explore/sql.ipynb queries these files. They have the models' replies unchanged: never evaluate them.
     """
     from treekit.explorer.runs import open_store
-    from treekit.exports.selecting import selected
+    from treekit.exports.export import selected
 
     if tables and not Path(tables).is_dir():
         raise UsageError(f"no folder of tables at {str(tables)!r}: treekit reproduce writes figures/PROFILE")
     runs = selected(open_store(profile), what or ("last",), Path(tables or profile).absolute().name)
     folder = Path(out or Path("exports", what[0].strip("/").replace("/", "-") if what else runs[0].name))
-    from treekit.exports.latex import write_latex
-    from treekit.exports.parquet import export_parquet
+    from treekit.exports.export import write_latex
+    from treekit.exports.export import export_parquet
 
     facts = dict(folder=os.path.relpath(folder), runs=[r.name for r in runs])
     if form == "parquet":
@@ -69,7 +69,7 @@ _SHOWN = ("COVER-EM (aliases)", "F1", "tokens_in")  # of a run without a written
 
 def _latex_tables(runs, tables):
     "Name -> caption and cells: an artefact's written table, else the run's own cells."
-    from treekit.exports.parquet import cell_rows, table_rows
+    from treekit.exports.export import cell_rows, table_rows
     from treekit.figures.titles import description_of
 
     made = {}

@@ -16,8 +16,8 @@ from ...experiments.resources import load
 from ...experiments.results import Row, Scored, mean_of_means, replied
 from ...experiments.tables import PRINTED, by_words
 from ...figures.artefact import Artefact
-from ...figures.costplots import grouped_bars
-from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
+from ...figures.charts import grouped_bars
+from ...figures.charts import Series, line_panels, printed_look, reproduced_look
 from treekit.papers.arise.evaluation import (
     GUESSED,
     SETS,

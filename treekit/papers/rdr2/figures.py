@@ -15,7 +15,7 @@ from functools import partial
 
 from ...config import Profile, UsageError, kit_path
 from ...figures.artefact import Artefact
-from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
+from ...figures.charts import Series, line_panels, printed_look, reproduced_look
 from .evaluation import COLUMNS, asked_questions, left_out, read_as, scored_cells, setting
 from . import baselines
 from .method import METHODS
@@ -32,7 +32,7 @@ from ...experiments.tables import PRINTED, by_words, sample_questions
 from ...experiments.results import Results, Row, replied
 from ...experiments import resources
 from ...scoring.metrics import METRICS
-from ...figures.drawing import SIZE, arrow, break_lines, canvas, put_text, text_width
+from ...figures.trees import SIZE, arrow, break_lines, canvas, put_text, text_width
 from ...figures.plots import COLUMN, PAGE, ran_line
 from ...figures.style import shown_name
 from ...figures.cells import CellScores, scores_of_rows

@@ -23,7 +23,7 @@ from ...experiments.costs import billed_as, cost_table
 from .method import METHODS, TABLE3, TABLE7, SearchR
 from ...scoring.statistics import bootstrap, paired_test
 from ...figures.artefact import Artefact
-from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
+from ...figures.charts import Series, line_panels, printed_look, reproduced_look
 from ...figures.tables import span_of
 from ...core.fingerprints import fingerprint, method_fingerprint
 from ...experiments.resources import load

@@ -14,7 +14,7 @@ from ...core.types import Question
 from ...experiments.resources import load_corpus
 from ...experiments.tables import sample_questions, setting
 from ...figures.artefact import Artefact
-from ...figures.lineplots import Series, line_panels
+from ...figures.charts import Series, line_panels
 from ...figures.plots import COLUMN, ran_line
 from ...figures.style import role_colour
 from ...retrieval.dense import Dense

@@ -25,8 +25,8 @@ from ...experiments.resources import load
 from ...experiments.results import Row, replied
 from ...figures.artefact import Artefact
 from ...figures.cells import scores_of_rows
-from ...figures.costplots import cost_bars
-from ...figures.costplots import draw_rates
+from ...figures.charts import cost_bars
+from ...figures.charts import draw_rates
 from ...figures.plots import ran_line
 from ...figures.trees import draw_beside, draw_tree
 from ...figures.verdicts import relative_improvement

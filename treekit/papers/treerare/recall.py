@@ -16,7 +16,7 @@ from ...experiments.provenance import RunFacts, Said, differences, questions_fac
 from ...experiments.resources import load_corpus
 from ...experiments.tables import MULTIHOP, PRINTED, sample_questions, setting
 from ...figures.artefact import Artefact
-from ...figures.lineplots import Series, line_panels, printed_look, reproduced_look
+from ...figures.charts import Series, line_panels, printed_look, reproduced_look
 from ...figures.style import MARKERS
 from ...figures.verdicts import published
 from .tree_retrieval import TreeRetriever, reranker
