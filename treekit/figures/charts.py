@@ -11,6 +11,7 @@ from textwrap import wrap
 
 from .plots import PAGE, describe, legend_below, legend_height, panel_grid
 from .style import INTERVALS, method_styles, model_marker, role_colour, shown_name
+from ..scoring.outcome_prompt import OUTCOMES
 from ..scoring.statistics import wilson
 
 # %% ../../nbs/16_figures/13_charts.ipynb #5b700feb
@@ -167,7 +168,7 @@ def draw_rates(
     width: float = PAGE,  # inches
 ):  # matplotlib figure
     "Bar chart of outcome rates: outcomes as rows, one panel per classifier, one bar per method (TreeRare, Fig. 3)."
-    methods, names = list(dict.fromkeys(r.method for r in s.rows)), s.outcomes
+    methods, names = list(dict.fromkeys(r.method for r in s.rows)), list(OUTCOMES)
     style, across, high = method_styles(methods), max(1, min(len(s.views), int(width / 1.6))), 0.8 / len(methods)
     down = -(-len(s.views) // across)
     fig, axes = panel_grid(len(s.views), across, (width, 0.4 + 2.1 * down), sharey=True, sharex=True)
