@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..adapters.functions import function_method
-from ..adapters.loading import load_pipeline, names_pipeline
+from ..adapters.loading import load_pipeline
 from ..adapters.own_method import PipelineMethod
 from ..config import Profile, UsageError, choose, load_profile, profile_names
 from ..core.method import configure, settings
@@ -120,7 +120,7 @@ def _changes(method):
 
 def _named(given, profile, asked):
     "Name in the tables, and the method."
-    if isinstance(given, str) and names_pipeline(given):
+    if isinstance(given, str) and (":" in given or given.endswith(".py")):  # a file, or an address
         given = load_pipeline(given)
     if isinstance(given, PipelineMethod):
         return given.name, given

@@ -32,7 +32,8 @@ class OpenRun:
     "Saved run with its run store."
 
     def __init__(self, store: Store, kept: RunRecord):
-        self.store, self.kept, self._traces, self._lines = store, kept, {}, {}
+        self.store, self.kept, self._lines = store, kept, {}
+        self._load = functools.lru_cache(64)(self._load)
 
     @functools.cached_property
     def _first_wrong(self):
@@ -89,11 +90,7 @@ class OpenRun:
         return Row(method, dataset, question, found["answer"], found["error"], Usage(**found["usage"]), key, True, load)
 
     def _load(self, key):
-        if key not in self._traces:
-            if len(self._traces) > 64:
-                self._traces.pop(next(iter(self._traces)))
-            self._traces[key] = Trace.from_json(self.store.get_prediction(key)["trace"])
-        return self._traces[key]
+        return Trace.from_json(self.store.get_prediction(key)["trace"])
 
     def listing(self) -> list[dict]:
         "One line a row, as the explorer lists them."

@@ -202,16 +202,14 @@ def _lines(value):
 
 def fact_text(value: Any) -> str:
     "A value of a node's data as a reader likes it: texts as they are, lists and small tables line by line, the rest as JSON."
-    if isinstance(value, str):
-        return value
+    if _plain(value):
+        return _word(value)
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return "\n".join(f"{i}. {v}" for i, v in enumerate(value, 1))
     if isinstance(value, list) and all(map(_plain, value)):
         return ", ".join(map(_word, value))
     if isinstance(value, list) and all(isinstance(v, (list, tuple)) and all(map(_plain, v)) for v in value):
         return "\n".join(" · ".join(map(_word, v)) for v in value)
-    if isinstance(value, float):
-        return _word(value)
     if isinstance(value, dict) and all(map(_plain, value.values())):
         return _lines(value)
     if isinstance(value, list) and all(isinstance(v, dict) and all(map(_plain, v.values())) for v in value):
