@@ -256,8 +256,13 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             "last = next(re.finditer(pattern, reply, re.S), None)",
             {"step-tests": 1.5},
         ),
-        ("the last one first", "line.append(goal)", "line.insert(0, goal)", {"walk-tests": 3}),
-        ("a step too many", "for turn in range(steps):", "for turn in range(steps + 1):", {"walk-tests": 4.5}),
+        ("the last one first", "line.append(goal)", "line.insert(0, goal)", {"walk-tests": 1.5}),
+        (
+            "a step too many",
+            "for turn in range(steps):",
+            "for turn in range(steps + 1):",
+            {"walk-tests": 4.5, "whole-tests": 2},
+        ),
         ("repeated ids count", "both / len(set(found)) if found", "both / len(found) if found", {"share-tests": 1.33}),
     ],
     "8_reproduction": [
