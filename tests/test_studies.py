@@ -97,7 +97,7 @@ def test_failed_answers_are_told(ran):
 
 
 def test_a_study_is_found_again(questions, tmp_path):
-    "By its name; by the lines that make it again; as CSV. A field that changes nothing is named."
+    "By its name; by the lines that make it again; as one page with its trees and as CSV. A field that changes nothing is named."
     study = ablate("treerare", questions, top_k=[2, 3], picked_ambiguous=[4, 5])
     again = Study.open(study.name[:8])
     assert again.table().equals(study.table()) and again.tests().equals(study.tests()) and repr(again) == repr(study)
@@ -107,6 +107,8 @@ def test_a_study_is_found_again(questions, tmp_path):
     assert code.count("\n") == 4 and names["study"].tests().equals(study.tests()) and again.code == code
     head, *lines = study.to_csv(tmp_path / "s.csv").read_text().splitlines()
     assert head.startswith("top_k,picked_ambiguous,n,mean,") and len(lines) == 4
+    page = study.to_html(tmp_path / "s.html").read_text()
+    assert "<svg" in page and "treekit explorer" in page and "gained" in page
     assert ablate(treekit.TreeRare(), questions, top_k=[2, 3]).code == ""  # objects have no name
     with pytest.raises(UsageError, match="no study is named 'nothing'"):
         Study.open("nothing")

@@ -6,7 +6,7 @@
 __all__ = ['Point', 'Study', 'ablate', 'replaced']
 
 # %% ../../nbs/26_api/02_studies.ipynb #cb131dac
-import json
+import io, json
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import combinations, product
@@ -192,6 +192,21 @@ class Study:
         "Write the table of values as CSV."
         rows = self.table().to_dict("records")
         write_whole(Path(path), csv_text([rows[0], *(row.values() for row in rows)]))
+        return Path(path)
+
+    def to_html(
+        self,
+        path: Path | str,
+    ) -> Path:
+        "Write tables, plot and all trees as one HTML file."
+        import matplotlib.pyplot as plt
+
+        drawn, figure = io.StringIO(), self.plot().figure
+        figure.savefig(drawn, format="svg")
+        plt.close(figure)
+        head = f"<!doctype html><meta charset=utf-8><title>{escape(repr(self))}</title>"
+        svg = drawn.getvalue()[drawn.getvalue().index("<svg") :]
+        write_whole(Path(path), head + self._repr_html_() + svg + self.explore()._repr_html_())
         return Path(path)
 
     def explore(self) -> Framed:
