@@ -9,6 +9,8 @@ A batch's requests are answered by what answers single ones. Further keys of a s
     batch_faults  [dict(kind=…, times=1, …)], used up in order, one per batch: "expired" (share: of its requests that are answered),
                 "failed" (code, message), "cancelled", "errors" (share: of its requests that get an error; status, error: default a 500),
                 "garbled" (half of the answers' file)
+    slow_order  seconds between the arrival of an order and its reply: the batch is there from the arrival on
+    order_faults  statuses that the next orders get ("reset": the connection breaks) after the batch was made
 """
 
 import asyncio, json, re, sys, time
@@ -137,6 +139,10 @@ class BatchConnection(Connection):
 
     async def ordered(self, body):
         made = order(body)
+        if faults := STATE.script.get("order_faults"):
+            fault = faults.pop(0)
+            return self.transport.abort() if fault == "reset" else self.send(fault, dict(error=dict(message="lost")))
+        await asyncio.sleep(STATE.script.get("slow_order", 0))
         if not self.transport.is_closing():
             self.send(200, look(made))
 
