@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np, pytest
 from fakes import tiny_judge
 from types import SimpleNamespace
-from treekit.scoring import judges, long, metrics, passages, short, statistics as s
+from treekit.scoring import judges, long, metrics, short, statistics as s
 from treekit.config import load_profile
 from treekit.core.types import QAPair, Question
 from treekit.core.method import Usage
 from treekit.experiments.metric_judges import judge_for
 from treekit.experiments.results import Results, Row
 
-m = SimpleNamespace(**{k: v for module in (short, judges, long, passages, metrics) for k, v in vars(module).items()})
+m = SimpleNamespace(**{k: v for module in (short, judges, long, metrics) for k, v in vars(module).items()})
 WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
 
 
