@@ -87,15 +87,38 @@ class _Batches:
         data = b"".join(_line(key, path, body) for key, body in requests.items())
         upload = dict(file=("requests.jsonl", data, "application/jsonl"), purpose="batch")
         file = await self._ask(lambda client: client.files.create(**upload))
+        record = dict(keys=list(requests), file=file.id, sent=time.time(), id="")
+        name = hashlib.sha256(file.id.encode()).hexdigest()[:32]  # the server's ID is no file name
+        self._write(name, record)  # so that the batch is found if the process ends before its ID is known
         order = dict(input_file_id=file.id, endpoint=f"/v1{path}", completion_window="24h")
-        # not again: a batch whose answer got lost may be under way, and is paid
-        made = await self._ask(lambda client: client.with_options(max_retries=0).batches.create(**order))
-        name = hashlib.sha256(made.id.encode()).hexdigest()[:32]
-        self._write(name, dict(keys=list(requests), id=made.id, sent=time.time()))
+        try:
+            made = await self._ask(lambda client: client.with_options(max_retries=0).batches.create(**order))
+        except CallFailed as e:
+            if not e.again:  # refused; after another failure the batch may be under way, and paid
+                self._forget(name)
+            raise
+        self._write(name, record | dict(id=made.id))
+
+    async def _batch_of_file(self, record):
+        "ID of the batch that was ordered for a file; empty if the server has none."
+
+        async def listed(client):
+            async for row in client.batches.list(limit=100):
+                if row.input_file_id == record["file"]:
+                    return row.id
+                if row.created_at < record["sent"] - 86_400:
+                    break
+            return ""
+
+        return await self._ask(listed)
 
     async def _collect(self, name):
         "Answers of a batch by key, once it has ended, and the seconds that it took; None if the server has no such batch."
         record = self.records[name]
+        record["id"] = record["id"] or await self._batch_of_file(record)
+        if not record["id"]:
+            self._forget(name)
+            return None, 0.0
         try:
             state = await self._ended(name, record)
             files = [id for id in (state.output_file_id, state.error_file_id) if id]

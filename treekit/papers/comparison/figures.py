@@ -7,7 +7,7 @@ __all__ = ['beside_plot', 'cost_plot', 'lost_plot']
 
 # %% ../../../nbs/17_papers/6_comparison/00_figures.ipynb #5eb7b9cd
 from ...figures.plots import PAGE, describe, house_style
-from ...figures.style import INTERVALS, MARKERS, PALETTE, role_colour
+from ...figures.style import INTERVALS, LOSSES, MARKERS, PALETTE, role_colour
 
 # %% ../../../nbs/17_papers/6_comparison/00_figures.ipynb #4b3cc666
 def beside_plot(
@@ -99,7 +99,7 @@ def lost_plot(
     shares = 100 * table.drop(columns="golds").div(table.golds, axis=0)
     shares.index = [f"{paper}: {method}" if width >= PAGE else method for paper, method in shares.index]
     fig, ax = plt.subplots(figsize=(width, 1 + 0.2 * len(shares)), layout="constrained")
-    colours = [role_colour("own"), "#e69f00", "#d55e00", "#56b4e9", "#e0e0e0"]
+    colours = [role_colour("own"), *LOSSES, "#e0e0e0"]
     shares.plot.barh(stacked=True, ax=ax, width=0.8, color=colours, legend=False)
     ax.invert_yaxis()
     ax.set(xlabel=f"gold answers, %, {model}", xlim=(0, 100))
