@@ -16,6 +16,8 @@ what is lacking.
 import json, re, sqlite3, sys, zlib
 from pathlib import Path
 
+import numpy as np
+
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.classroom.course import course_settings
 from treekit.classroom.practice import practice_model
@@ -23,7 +25,6 @@ from treekit.classroom.student_corpora import generate_corpus
 from treekit.config import kit_path
 from treekit.utils.array_cache import write_arrays
 from treekit.utils.instruction_set import REFERENCE, instruction_set
-from treekit.utils.sqlite_cache import pack_rows
 from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import VECTOR_FILE, vector_key, vector_rows
@@ -101,7 +102,9 @@ def of_small_install():
 def written(name, rows):
     "A file of rows, by key; of two with one key the first stays."
     rows = {key: value for key, value in reversed(rows)}
-    write_arrays(HERE / f"{name}.npz", pack_rows(rows.items()))
+    keys, values = zip(*sorted(rows.items()))
+    joined = {part: np.frombuffer(b"".join(some), np.uint8) for part, some in (("keys", keys), ("values", values))}
+    write_arrays(HERE / f"{name}.npz", joined | dict(ends=np.cumsum([len(v) for v in values], dtype=np.int64)))
     (HERE / f"{name}.npz").chmod(0o644)
     print(f"{name}.npz: {len(rows):,} rows, {(HERE / f'{name}.npz').stat().st_size / 1e6:.2f} MB")
 
