@@ -98,6 +98,11 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
         for read in (Store.replay, about_cassette):
             with pytest.raises(UsageError, match="cassette"):
                 read(tape)
+    extended = tarfile.TarInfo("x")
+    extended.type = tarfile.XHDTYPE
+    tape.write_bytes(lzma.compress(3000 * extended.tobuf()))  # `tarfile` calls itself for each of them
+    with pytest.raises(UsageError, match="no plain file"):
+        Store.replay(tape)
     for said in (b"[]", b"{", b"\xff"):
         with pytest.raises(UsageError, match="about.json"):
             about_cassette(archive(tape, **{"about.json": said}))

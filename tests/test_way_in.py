@@ -61,7 +61,11 @@ def without(record, *fields):
 @pytest.mark.parametrize(
     "files, works, found",
     [
-        (dict(hotpotqa=hotpot()), True, "hotpotqa: 1 questions"),
+        (
+            dict(hotpotqa=hotpot()),
+            True,
+            "hotpotqa, in the format of HotpotQA, 2WikiMultihopQA: 1 questions, 1 passages, 1 of 1 supporting; skipped: notes.pdf",
+        ),
         (dict(hotpotqa=without(hotpot(), "supporting_facts")), True, ": 1 questions"),  # as in the test set
         (dict(hotpotqa=without(hotpot(), "context")), False, "hotpotqa.dev.jsonl, line 1: field 'context' is missing"),
         (dict(hotpotqa=without(hotpot(), "context", "supporting_facts")), True, ": 1 questions"),
@@ -87,6 +91,12 @@ def test_the_doctor_reads_the_questions_that_a_run_would_read(tmp_path, files, w
     assert questions["works"] is works and found in questions["found"], questions
     code, out = treekit("ask", "Who?", "--data", str(tmp_path))
     assert works or "musique" in files or code == 2 and found in out and "Error" not in out, out
+
+
+def test_passages_that_are_not_there_are_no_success(tmp_path, no_network):
+    (tmp_path / "hotpotqa.dev.jsonl").write_text(json.dumps(hotpot(supporting_facts=[["U", 0]])))
+    questions = rows("--set", f"data={tmp_path}")["questions"]
+    assert questions["works"] is False and "none of the 1 supporting" in questions["found"]
 
 
 def test_the_weights_of_a_retriever_are_asked_for_before_the_model(server, no_network, monkeypatch, tmp_path):

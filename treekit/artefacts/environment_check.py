@@ -76,6 +76,7 @@ def _parser(profile):
 
 
 def _questions(profile):
+    from treekit.corpora.files import data_files
     from treekit.corpora.load import Files, expected_files
     from treekit.experiments.resources import datasets, source_of
 
@@ -84,7 +85,29 @@ def _questions(profile):
     source = source_of(profile.data)
     if not isinstance(source, Files):
         return f"{profile.data}: {', '.join(found)}"
-    return "; ".join(f"{name}: {len(source.questions(name)):,} questions" for name in found)
+    said, place = [_counted(source, name) for name in found], Path(source.place)
+    other = sorted(p.name for p in {*place.iterdir()} - {*data_files(place)}) if place.is_dir() else ()
+    return "; ".join([*said, f"skipped: {printable(', '.join(other))}"] if other else said)
+
+
+def _counted(source, name):
+    "Format of a data set, and its numbers. Raises a `UsageError` if none of the supporting passages that it names is there."
+    from treekit.corpora.formats import DataError, decoded, dialect_of
+    from treekit.corpora.load import question_records, questions_file
+
+    questions, passages = source.questions(name), []
+    try:
+        passages = source.passages(name)
+    except UsageError as e:  # questions without passages
+        if isinstance(e, DataError):
+            raise
+    named = {s for q in questions for s in (*q.supporting, *q.absent())}
+    there = named & {s for p in passages for s in (p.id, p.title)}
+    record, _ = next(question_records(questions_file(name, source.place, "dev")))
+    said = f"{name}, in the format of {dialect_of(decoded(record)).name}: {len(questions):,} questions, {len(passages):,} passages"
+    if named and not there:
+        raise UsageError(f"{said}, and none of the {len(named):,} supporting ones that the questions name")
+    return f"{said}, {len(there):,} of {len(named):,} supporting"
 
 
 def _disk(profile):

@@ -15,6 +15,7 @@ from .course import CourseFolder
 from .formats import cell_source, marks, read_notebook
 from .sandbox import Limits, choose_sandbox, hide_process, start
 from .answer_keys import REPLY_ERRORS, exercise_score, read_reply
+from .submission import parsed
 from .worker import OWN_ERROR
 from ..config import UsageError
 
@@ -97,7 +98,7 @@ def _visible_message(source, error):
     "Message of the released test that failed, found by its line. Its values are left out: they are the submission's."
     kind, _, at = error.partition(" (line ")
     if kind == "AssertionError" and at:
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(parsed(source)):
             if isinstance(node, ast.Assert) and node.msg and node.lineno <= int(at[:-1]) <= node.end_lineno:
                 parts = node.msg.values if isinstance(node.msg, ast.JoinedStr) else [node.msg]
                 return "".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in parts)

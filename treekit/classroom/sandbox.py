@@ -481,8 +481,7 @@ def choose_sandbox(
         )
     if choose("sandbox", asked, SANDBOXES) == "plain" and not os.geteuid():
         raise UsageError(
-            "root never grades without isolation: log in as another user, who can read nothing but the course, "
-            "or install bubblewrap"
+            "root never grades without isolation: log in as another user, who can read nothing but the course"
         )
     if is_available(asked):
         return asked

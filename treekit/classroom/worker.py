@@ -66,6 +66,7 @@ ERROR_NAMES = (
     "StopIteration",
     "SyntaxError",
     "SystemExit",
+    "TabError",
     "TypeError",
     "UnboundLocalError",
     "UnicodeDecodeError",

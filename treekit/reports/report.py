@@ -84,7 +84,13 @@ def reported_artefacts(
         name = f"{row['paper']}/{row['artefact']}"
         record = read_record(work_dir("runs", folder.name) / f"{name}.json")
         if name in asked and record.get("code") in (0, 1) and record.get("parameters"):
-            way = said_on_top(row, record["parameters"]) | relevant_settings(said)
+            way, wanted = said_on_top(row, record["parameters"]), relevant_settings(said)
+            ran = vars(load_profile(profile)) | way
+            if wrong := [k for k, v in wanted.items() if placeless(ran.get(k)) != placeless(v)]:
+                raise UsageError(
+                    f"{name} was run with {wrong[0]}={placeless(ran.get(wrong[0]))}: leave {wrong[0]} away"
+                )
+            way |= wanted
             shown = dict(profile=record["parameters"].get("profile", "offline")) | way
             found.append(row)
             ways[", ".join(f"{k}={placeless(v)}" for k, v in shown.items())] = shown["profile"], way

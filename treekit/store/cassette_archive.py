@@ -10,6 +10,7 @@ __all__ = ['STORE_FILE', 'LONGEST_TAPE', 'TAPE_MEMBERS', 'MOST_MEMBERS', 'write_
 import io, json, lzma, re, sqlite3, tarfile, tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 from ..config import UsageError, replay
@@ -72,20 +73,27 @@ def not_a_cassette(name: str, why) -> UsageError:
 
 def _members(plain):
     "Name -> function that reads it, of the members of an archive. `ValueError` for anything but plain files with known names."
-    size, found = plain.tell(), {}
-    plain.seek(0)
-    tar = tarfile.open(fileobj=plain, mode="r:")  # noqa: SIM115, it ends with its file
-    for member in tar:
-        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+    size, at, found = plain.tell(), 0, {}
+
+    def read(at, size):
+        plain.seek(at)
+        return plain.read(size)
+
+    while any(
+        block := read(at, tarfile.BLOCKSIZE)
+    ):  # header by header: `tarfile` follows the extended ones of any file
+        member, at = tarfile.TarInfo.frombuf(block, "utf-8", "replace"), at + tarfile.BLOCKSIZE
+        if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
             raise ValueError(f"{member.name[:80]!r} in it is no plain file")
         most = next((most for name, most in TAPE_MEMBERS.items() if re.fullmatch(name, member.name)), None)
         if most is None or member.name in found:
             raise ValueError(f"a cassette has no file {member.name[:80]!r}, or has it once")
-        if not 0 <= member.size <= min(most, size - member.offset_data):
+        if not 0 <= member.size <= min(most, size - at):
             raise ValueError(f"{member.name!r} in it claims {member.size:,} bytes")
         if len(found) == MOST_MEMBERS:
             raise ValueError(f"it has more than {MOST_MEMBERS} files")
-        found[member.name] = lambda member=member: tar.extractfile(member).read()
+        found[member.name] = partial(read, at, member.size)
+        at += -(-member.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
     return found
 
 # %% ../../nbs/04_store/05_cassette_archive.ipynb #5f22b64f
