@@ -41,6 +41,13 @@ def test_openai_gets_max_completion_tokens():
     assert [*named.values()] == ["max_completion_tokens", "max_tokens"]
 
 
+def test_a_host_that_passes_on_to_openai_gets_it_once_it_has_refused_the_other(server):
+    server.script(refuses={"max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."})
+    chat = chat_for(profile(server))
+    assert len(complete(chat, "Where?")) == 1 and chat.limit_field == "max_completion_tokens"
+    assert [b["body"].get("max_completion_tokens") for b in server.requests] == [None, chat.defaults["max_tokens"]]
+
+
 def test_a_model_without_temperature(server):
     server.script(refuses={"temperature": TEMPERATURE})
     with pytest.raises(CallFailed, match="--set temperature=none"):

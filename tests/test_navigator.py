@@ -8,7 +8,7 @@ import pytest
 from treekit.retrieval.bm25 import BM25
 from treekit.core.types import Passage, Question, Step
 from treekit.experiments.resources import load
-from treekit.core.prompts import Completion
+from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Context
 from treekit.language.coreference import slots_to_words
 from treekit.papers.searchr.training_data import (
@@ -57,6 +57,20 @@ def test_a_path_is_labelled_by_the_answer_along_it():
 def test_a_model_writes_two_paths_and_both_are_followed():
     pairs = asyncio.run(collected([ASKED], lambda q: Context(Reader(), SHELF), LOOP))
     assert [pair.path for pair in pairs] == [PATH, (ASKED.question,)] and pairs[0].right
+
+
+def test_a_question_whose_call_fails_is_left_out_and_said(capsys):
+    class Refusing(Reader):
+        async def complete(self, request):
+            if "Roth" in request.text:
+                return await super().complete(request)
+            raise CallFailed("content filter", "refused", "take another model")
+
+    other = replace(ASKED, question="What is in Lyon?")
+    pairs = asyncio.run(collected([other, ASKED], lambda q: Context(Refusing(), SHELF), LOOP))
+    assert pairs[0].path == PATH and "1 of 2 questions have no paths" in capsys.readouterr().err
+    with pytest.raises(CallFailed, match="refused"):
+        asyncio.run(collected([other], lambda q: Context(Refusing(), SHELF), LOOP))
 
 
 def test_gold_measures_itself_as_gold():

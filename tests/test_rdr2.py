@@ -10,7 +10,7 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import LazyRetriever
 from treekit.corpora.documents import build_tree, add_introduction
-from treekit.core.prompts import Completion
+from treekit.core.prompts import CallFailed, Completion
 from treekit.llm.openai_client import OpenAIClient
 from treekit.papers.rdr2.baselines import ASC, FLARE, Served
 from treekit.papers.rdr2.figures import HEADINGS
@@ -19,6 +19,7 @@ from treekit.corpora.lookup import Documents
 from treekit.papers.rdr2.method import ABLATIONS, METHODS, PUBLIC_CODE, RDR2, grouped
 from treekit.papers.rdr2.public_code import RULES
 from treekit.papers.rdr2.readers import Reader
+from treekit.papers.rdr2.training_data import curated
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.router import (
     COUNTED,
@@ -884,3 +885,20 @@ def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     assert listed.answer == "Ribe, Usk, Tarn"
     alone = ask(ASC(**words, agree=1.0, top_k=0), sampler := Sampler(), [], CHUNK)
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
+
+
+def test_a_view_whose_labelling_call_fails_is_left_out_and_said(capsys):
+    class Strong:
+        endpoint = model = "strong"
+
+        async def complete(self, request):
+            if "Ribe" in request.text:
+                raise CallFailed("content filter", "refused", "take another model")
+            return [Completion("[]" if "no list" in request.text else '[{"id": 2, "tag": "answer"}]')]
+
+    asked, town, ribe = (Question("q", "asqa", "Where?"), *(reveal_nodes(TOWN, [2]), reveal_nodes(RIBE, [1])))
+    empty = replace(asked, question="Where, no list?")
+    found = asyncio.run(curated([(asked, town), (empty, town), (asked, ribe)], Strong()))
+    assert [s.kind for s in found] == ["ANSWER", "REFUSE"] and "1 of 3 views have no label" in capsys.readouterr().err
+    with pytest.raises(CallFailed, match="refused"):
+        asyncio.run(curated([(asked, ribe)], Strong()))

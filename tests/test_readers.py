@@ -81,6 +81,9 @@ def test_parquet(put):
         ("d1",),
         Passage("d1", "Velmora", "Velmora is by Olin Tarsk."),
     )
+    ids = pa.table(dict(id=pa.array([7.0, None]), text=["Lyon.", "Ribe."]))  # as pandas has a column with an empty cell
+    pq.write_table(ids, put.folder / "few.parquet")
+    assert next(iter(read_corpus(put.folder / "few.parquet"))).id == "7"
     (put.folder / "bad.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(DataError, match="bad.parquet: not Parquet"):
         list(read_corpus(put.folder / "bad.parquet"))

@@ -102,6 +102,12 @@ def test_the_answer_stands_in_the_slot_with_its_particle(kind):
         assert [n.parent for n in subs(p.trace)[2:]] == [second.id] * 5  # the list that was answered, film by film
 
 
+def test_a_threshold_of_the_overall_assessment_ends_the_search_in_place_of_validity():
+    example = EXAMPLES["hybrid", "ko"]
+    found = {least: levels(ask(example.question, method=TreeOfQuestion(threshold=least))[0].trace) for least in (0, 10)}
+    assert example.valid_at > 1 == len(found[0]) and len(found[10]) > example.valid_at
+
+
 # --- over sockets: the store's clock
 
 
@@ -330,6 +336,7 @@ def test_an_empty_question_is_said(name, question):
         (dict(levels=0), "levels should be a whole number from 1 to 8, not 0"),
         (dict(top_k=1.5), "top_k"),
         (dict(max_subquestions=99), "max_subquestions"),
+        (dict(threshold="high"), "threshold should be a number"),
     ],
 )
 def test_a_setting_out_of_range_is_named(wrong, said):

@@ -46,11 +46,15 @@ def without_key(
     text: str,
     key: str | None,
 ) -> str:
-    "Text without an API key, also where JSON escapes its slashes or a URL quotes it. Short words such as EMPTY or ollama are no keys."
+    "Text without an API key, also where JSON escapes or a URL quotes its characters. Short words such as EMPTY or ollama are no keys."
     if not key or not (len(key) >= 16 or len(key) >= 7 and (key.startswith("sk-") or any(map(str.isdigit, key)))):
         return text
-    forms = dict.fromkeys((key, key.replace("/", "\\/"), quote(key, safe="")))
-    return re.sub("|".join(map(re.escape, forms)), "…", text, flags=re.I)
+
+    def written(c):
+        forms = dict.fromkeys((c, quote(c, safe=""), f"\\{c}", f"\\u{ord(c):04x}"))
+        return f"(?:{'|'.join(map(re.escape, forms))})"
+
+    return re.sub("".join(map(written, key)), "…", text, flags=re.I)
 
 
 def is_loopback(url: str) -> bool:

@@ -145,6 +145,8 @@ def _id(row, default=...):
     value = row.data.get(name := _first(row, ID_FIELDS))
     if value is None and default is not ...:
         return default
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # of a table with an empty cell
     return str(value) if type(value) is int else row.get(name or "id")
 
 

@@ -595,6 +595,10 @@ class OpenAIClient:
             raise
         except Exception as e:
             failed = call_failed(e, self.endpoint, self.timeout)
+        if {"messages", "max_tokens"} <= body.keys() and "max_completion_tokens" in failed.what:
+            self.limit_field = "max_completion_tokens"  # another host that passes on to OpenAI
+            body = {self.limit_field if k == "max_tokens" else k: v for k, v in body.items()}
+            return await self.attempt(path, body, request, read)
         self.report_charge(failed, request)
         raise failed from None
 

@@ -105,7 +105,9 @@ def bulk(
     missing = job.missing()
     try:
         ray.init(logging_level="error")
-        workers = workers or int(ray.cluster_resources().get("GPU" if gpus else "CPU", 1) / (gpus or 1))
+        workers = workers or int(ray.cluster_resources().get("GPU" if gpus else "CPU", 0) / (gpus or 1))
+        if not workers:
+            raise UsageError(f"Ray has no {'GPUs' if gpus else 'processors'} for a worker here")
         actor = ray.remote(num_cpus=1, num_gpus=gpus)(Worker)
         pool = ActorPool([actor.remote(name, profile) for _ in range(workers)])
         results = pool.map_unordered(lambda worker, number: worker.compute.remote(number), missing)

@@ -183,8 +183,9 @@ ROUTE = dict(enclose=_route("enclose", "<answer>", "<expand>"), tag=_route("tag"
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #a887a708
 def _parse_curated(text):
     "Tags of a view as (behaviour, id); empty: the document is refused."
-    found = [one for value in extract_json(text) if isinstance(value, list) for one in value]
-    if not found and _REFUSAL.search(text):
+    lists = [value for value in extract_json(text) if isinstance(value, list)]
+    found = [one for some in lists for one in some]
+    if not found and (lists or _REFUSAL.search(text)):
         return []
     tags = [(str(one.get("tag")).upper(), one.get("id")) for one in found if isinstance(one, dict)]
     if not tags or len(tags) < len(found) or not all(t in ("ANSWER", "EXPAND") and type(i) is int for t, i in tags):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...config import kit_path
+from ...core.prompts import CallFailed
 from ...core.types import Question
 from ...corpora.lookup import Documents
 from .method import grouped
@@ -21,6 +22,7 @@ from ...core.method import Context, gather_or_cancel
 from .router import CURATE, FORMATS, RST, nearest_part, reveal_nodes, read_behaviours
 from ...retrieval.bm25 import BM25
 from ..plugin import read_rows
+from ...utils.notices import notify
 from ...training.questions import words_of
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #4634c221
@@ -70,18 +72,25 @@ async def curated(
     found: list[tuple[Question, RST]],  # `views`
     chat,  # strong model: a `LLMClient`; a `CachedClient` caches its replies
 ) -> list[Sample]:  # fewer than views: those that could be labelled
-    "Views labelled by a model that sees the question and the view, and no answer. Raises `CallFailed` if a call fails."
+    "Views labelled by a model that sees the question and the view, and no answer. Raises `CallFailed` if all calls fail."
 
     async def one(question, rst):
         context = Context(chat)
         node = context.trace.add("curation", question.question)
-        tags = await context.ask(CURATE, node=node, question=question.question, document=rst.text)
+        try:
+            tags = await context.ask(CURATE, node=node, question=question.question, document=rst.text)
+        except CallFailed as e:
+            return e
         fit = dict(ANSWER=rst.visible, EXPAND=rst.tree.headings)
         if tags is not None and all(i in fit[tag] for tag, i in tags):
             return sample(question, rst, dict.fromkeys(tags))
 
     made = await gather_or_cancel(one(*view) for view in found)
-    return [s for s in made if s]
+    if failed := [e for e in made if isinstance(e, CallFailed)]:
+        if len(failed) == len(made):
+            raise failed[0]
+        notify(f"{len(failed)} of {len(made)} views have no label, since their calls failed: {failed[0]}")
+    return [s for s in made if isinstance(s, Sample)]
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #33e7c25c
 def labelled(question: Question, rst: RST) -> Sample:

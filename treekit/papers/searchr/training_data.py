@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...core.prompts import CallFailed
 from ...core.types import Question
 from ...core.method import Context, gather_or_cancel
 from ...scoring.short import em, f1
@@ -18,6 +19,7 @@ from ...baselines.subquestions import checked
 from ...language.coreference import find_references
 from .method import SearchR
 from .paths import GENERATE
+from ...utils.notices import notify
 
 # %% ../../../nbs/17_papers/4_searchr/05_training_data.ipynb #1b9212d2
 @dataclass(frozen=True)
@@ -54,15 +56,26 @@ async def collected(
     method: SearchR = SearchR(),  # follows the paths
     per: int = 2,  # paths per question
 ) -> list[Pair]:  # fewer than two per question where a reply has fewer
-    "Paths that a model writes for each question, followed to their answers (App. A.1). Raises `CallFailed` if a call fails."
+    "Paths that a model writes for each question, followed to their answers (App. A.1). Raises `CallFailed` if all fail."
 
     async def one(question):
+        try:
+            return await paths_of(question)
+        except CallFailed as e:
+            return e
+
+    async def paths_of(question):
         asking = context(question)
         said = await asking.ask(GENERATE, node=asking.trace.add("paths", ""), question=question.question)
         paths = dict.fromkeys(checked(path, question.question)[0] for path in said[:per])
         return await gather_or_cancel(followed(question, path, context(question), method) for path in paths)
 
-    return [pair for pairs in await gather_or_cancel(map(one, questions)) for pair in pairs]
+    made = await gather_or_cancel(map(one, questions))
+    if failed := [e for e in made if isinstance(e, CallFailed)]:
+        if len(failed) == len(made):
+            raise failed[0]
+        notify(f"{len(failed)} of {len(made)} questions have no paths, since a call failed: {failed[0]}")
+    return [pair for pairs in made if isinstance(pairs, list) for pair in pairs]
 
 # %% ../../../nbs/17_papers/4_searchr/05_training_data.ipynb #b578c209
 def slotted(path) -> list[str]:

@@ -113,7 +113,9 @@ async def judge_response(tree: QuestionTree, node: QuestionNode, Q: list[str], D
     "Response and its evaluation (lines 8 to 10)."
     R = await f_RG(tree.context, node.question, Q, D, node.record, tree.lang)  # line 8
     found = await evaluate(tree.context, node.question, R, node.record, tree.lang)  # line 9
-    node.given.append(dict(response=R, evaluation=found, level=limit, positive=found["response_validity"]))
+    least, valid = tree.m.threshold, found["response_validity"]
+    positive = valid if least is None else found["overall_assessment"] >= least
+    node.given.append(dict(response=R, evaluation=found, level=limit, positive=positive))
 
 # %% ../../../nbs/17_papers/2_toq/04_method.ipynb #a17e5be0
 MAX_SPAN = 300  # characters of an answer that fills a slot
@@ -164,6 +166,7 @@ RANGES = dict(
     exemplars=(0, 4),
     max_subquestions=(1, 20),
     max_nodes=(0, 500),
+    threshold=(0.0, 10.0),
 )
 
 
@@ -179,6 +182,8 @@ class TreeOfQuestion:
     levels: int = 4  # at most (Sec. 4.4); 1: Direct Generation
     top_k: int = 3  # documents per query (App. E)
     exemplars: int = 2  # $k$ of the Query Generator (Sec. 3.3): not stated; B.3 prints two
+    # what line 10 calls positive: an overall assessment of at least this; None: the evaluator's validity
+    threshold: float | None = None
     max_subquestions: int = 8  # maximum per node; further ones are dropped
     max_nodes: int = 40  # maximum of sub-questions per tree
 

@@ -54,16 +54,9 @@ class Substitute:
         return [replace(h, score=float(s), rank=rank) for rank, (h, s) in enumerate(best, 1)]
 
 # %% ../../../nbs/17_papers/1_treerare/05_tree_retrieval.ipynb #ed9802c1
-@lru_cache(1 << 16)
-def _embedded(text, is_question):
-    return embedder()([text], questions=is_question)[0]
-
-
 def _similarities(query, passages):
-    import numpy as np
-
-    vectors = np.stack([_embedded(p.contents, False) for p in passages])
-    return (vectors @ _embedded(query, True)).round(5)
+    [asked] = embedder()([query], questions=True)
+    return (embedder()([p.contents for p in passages]) @ asked).round(5)
 
 
 @lru_cache(8)
