@@ -269,7 +269,7 @@ def test_estimate_counts_prices_and_spends_nothing(clone):
         and 0 < made["total"]["dollars"] < made["total"]["dollars_at_most"]
         and made["price"]["date"]
     )
-    assert not (clone / "figures").exists() and not list((clone / ".treekit").rglob("*.sqlite"))
+    assert not (clone / "figures").exists() and not list((clone / ".treekit" / "store").glob("*.sqlite"))
     assert "no price" in inside("reproduce", "--estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
 

@@ -147,7 +147,7 @@ def _searcher(folder, k1, b, analyze=english):
 
 # %% ../../nbs/09_retrieval/02_lucene.ipynb #e6f6abf4
 def _stored(hit):
-    "Passage stored in the index for a hit, from Anserini's JSON: title and text, or in `contents` a title in quotes and the text below."
+    "Passage stored in the index for a hit, from Anserini's JSON: title and text, or in `contents` a title in quotes, then the text."
     doc = json.loads(hit.lucene_document.get("raw") or "{}")
     title, text = doc.get("title", ""), doc.get("text")
     if text is None:

@@ -101,6 +101,7 @@ def _underspecified(d, e, name, relations):
     w = d.pages.w
     if len({w.answer(r, e[r]) for r in relations}) < len(relations):
         return None
+    d.held_out = True  # these wordings occur in both splits
     text, v = d.anchor(e)
     readings = []
     for r in relations:
