@@ -1,6 +1,6 @@
 "Papers are plug-ins: no module of the kit names one, and a paper from another package is served by all commands."
 
-import ast, csv, io, json, os, re, shutil, subprocess, sys, tokenize, zipfile
+import ast, csv, importlib.util, io, json, os, re, shutil, subprocess, sys, tokenize, zipfile
 from pathlib import Path
 
 import pytest
@@ -267,3 +267,18 @@ def test_a_notebook_of_all_papers_is_told_which_one(tmp_path):
     tasks = plan_tasks(rows, str(tmp_path), dict(profile="offline"), {})
     assert {row["notebook"].parent for row in rows} == {ROOT / plugin.SHARED}
     assert [task.parameters["paper"] for task in tasks] == names
+
+
+def test_what_templates_and_recipes_import_is_there():
+    "No other test runs all of them."
+    lost = []
+    for folder in ("data", "examples", "nbs/train"):
+        for path in [*(ROOT / folder).rglob("*.py"), *(ROOT / folder).rglob("*.ipynb")]:
+            lines = re.findall(r'^[ "]*from (treekit[\w.]*) import ([\w, ]+)', path.read_text(encoding="utf-8"), re.M)
+            for module, names in lines:
+                made = importlib.import_module(module)
+                for name in re.findall(r"(\w+)(?: as \w+)?(?:,|$)", names):
+                    inside = hasattr(made, "__path__") and importlib.util.find_spec(f"{module}.{name}")
+                    if not hasattr(made, name) and not inside:
+                        lost.append((path.name, module, name))
+    assert not lost
