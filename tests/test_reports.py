@@ -37,6 +37,8 @@ def test_the_same_run_gives_the_same_bytes_and_is_ok_elsewhere(made, tmp_path):
     assert (tmp_path / "r.zip").read_bytes() == path.read_bytes()
     found = verify_archive(path)
     assert (found.outcome, found.differs) == ("OK", []) and found.same == 2
+    code, out, err = inside(*words, "--set", "n=4", **home)
+    assert code == 2 and f"{WHAT} was run with n=3" in out + err
 
 
 OFFICIAL = ROOT / "data" / "fixtures" / "official"

@@ -9,7 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from classes import course, hand_in
-from treekit.classroom import sandbox
+from treekit.classroom import course_check, sandbox
+from treekit.classroom.course import CourseFolder
+from treekit.classroom.course_check import course_checks
 from treekit.classroom.grading import WorkerConnection, grade_assignment
 from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox, hidden_paths, is_available, readable
 from treekit.config import UsageError
@@ -383,6 +385,13 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     monkeypatch.setattr(click, "echo", lambda text="", **k: said.append(str(text)))
     CliRunner().invoke(main, [*words, "--sandbox", "plain"])
     assert said.index("graded") > 0 and "answer keys" in said[0] and "memory" in said[0] and "environment" in said[0]
+
+
+def test_a_check_without_isolation_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(course_check, "choose_sandbox", lambda asked: asked)
+    (tmp_path / "roster.csv").write_text("id\nada\n")
+    found = {what: ok for what, ok, _ in course_checks(CourseFolder(tmp_path), ["none"], "plain")}
+    assert found == {"roster.csv": True, "settings.toml": True, "sandbox": True, "isolation": False, "none": False}
 
 
 def test_no_isolation_is_refused_as_root(monkeypatch):

@@ -55,7 +55,11 @@ def pack_run(
             raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
         keys, *seen = what_was_read(read)
         if not keys:
-            raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
+            names = " ".join(what)
+            raise UsageError(
+                f"{names} has no call in the store of profile {profile!r}: run `treekit reproduce {names} --profile {profile}` first; "
+                "an artefact that asks no model has nothing to pack"
+            )
         about = dict(
             what=list(what), profile=profile, section=profile_section(profile), given=given, sets=sets, questions=ids
         )

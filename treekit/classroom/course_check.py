@@ -16,7 +16,7 @@ from .deadlines import deadline_settings
 from .formats import marks, read_notebook, solution_texts, stripped
 from .grading import grade_assignment
 from .release import release_assignment
-from .sandbox import choose_sandbox
+from .sandbox import SANDBOXES, choose_sandbox
 from ..config import UsageError
 
 # %% ../../nbs/21_classroom/20_course_check.ipynb #1647f81f
@@ -87,6 +87,8 @@ def course_checks(
     yield (wall := _tried("sandbox", lambda: choose_sandbox(sandbox)))
     if not wall[1]:
         return
+    if wall[2] == "plain":
+        yield "isolation", False, SANDBOXES["plain"]
     due = list(deadline_settings(course).due) if dates[1] else []
     for a in assignments or due or course.assignments():
         yield _tried(a, lambda: _assignment(course, a, wall[2]))
