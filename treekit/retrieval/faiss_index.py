@@ -97,7 +97,7 @@ def _scan(vectors, asked, k):
     import numpy as np
 
     numbers, scores = np.zeros((len(asked), 0), np.int64), np.zeros((len(asked), 0), np.float32)
-    for first, block in vectors.blocks():
+    for first, block in vectors.blocks(again=True):
         new = (asked @ block.T).round(5)
         numbers = np.hstack([numbers, np.broadcast_to(np.arange(first, first + len(block)), new.shape)])
         scores = np.hstack([scores, new])
