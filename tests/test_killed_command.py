@@ -74,9 +74,10 @@ def test_killed_in_the_middle(clone):  # noqa: F811
             time.sleep(0.02)
         first.kill()
         first.wait()
+        time.sleep(2)  # a kernel looks for its parent once a second
         before = server.count
         time.sleep(3 * LATENCY)
-        assert 0 < before < N and server.count - before <= 4, "the notebook goes on without its command"
+        assert 0 < before == server.count < N, "the notebook goes on without its command"
         known, before = stored(clone), server.count
         ended(start(clone, server))
         texts = answered(server)
