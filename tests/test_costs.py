@@ -14,7 +14,7 @@ from treekit.experiments.tables import sample_questions
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
 from treekit.core.method import Context, Prediction
-from treekit.llm.prices import Price, load_prices, price_of
+from treekit.llm.prices import BudgetGuard, Price, load_prices, price_of
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
@@ -75,7 +75,6 @@ def test_tokens_of_samples_do_not_depend_on_what_is_stored(tmp_path, earlier):
 
 
 def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
-    from treekit.llm.prices import BudgetGuard
     from treekit.core.prompts import Request
 
     dear = Price(3.0, 0.3, 15.0, cache_write=3.75)
@@ -187,3 +186,23 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     store.close()
     again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     assert bills(again) == bills(results)  # answered from the store: the same bill
+
+
+def test_calls_that_wait_for_a_budget_look_the_less_often_the_more_they_are(monkeypatch):
+    guard, pauses, sleep = BudgetGuard(1.0, None), [], asyncio.sleep
+
+    async def look_again(seconds):
+        pauses.append(seconds)
+        await sleep(0)
+
+    async def call():
+        await guard.reserve(1.0)
+        await sleep(0)
+        guard.settle(1.0, 0.0)
+
+    async def many():
+        await asyncio.gather(*(call() for _ in range(200)))
+
+    monkeypatch.setattr(asyncio, "sleep", look_again)
+    asyncio.run(many())
+    assert max(pauses) > 0.25 > 0.12 > min(pauses) and guard.reserved == guard.waiting == 0

@@ -91,7 +91,7 @@ class BudgetGuard:
         spent: float = 0.0,  # dollars of the limit, by earlier runs
     ):
         self.limit, self.price, self.spent, self.reserved = limit, price, spent, 0.0
-        self.lock = threading.RLock()
+        self.lock, self.waiting = threading.RLock(), 0
 
     def fits(self, amount: float = 0.0) -> bool:
         "Whether an amount is left."
@@ -124,7 +124,11 @@ class BudgetGuard:
     async def reserve(self, amount: float):
         "Reserve an amount. Waits for other calls to settle if need be; raises `BudgetExceeded`."
         while not self._take(amount):
-            await asyncio.sleep(0.1)
+            self.waiting += 1
+            try:
+                await asyncio.sleep(0.1 + self.waiting / 1000)  # a batch may have ten thousand calls
+            finally:
+                self.waiting -= 1
 
     def settle(self, amount: float, cost: float = 0.0):
         "Book the cost of a call, and release its reservation."
