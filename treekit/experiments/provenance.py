@@ -484,7 +484,7 @@ def run_facts(
     dataset: str,
     questions: list[Question],  # of the data set
     library: Any,  # a `treekit.experiments.resources.Resources`
-    models: Any,  # a `treekit.experiments.run.Models`
+    models: Any,  # a `treekit.experiments.planning.Models`
     served: tuple[str, ...] = (),  # what the server says its model is
     sample: str = "",  # of `sample_key`; default: found out now
     rows: list = (),  # of the cell, with the replies to each question

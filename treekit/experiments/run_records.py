@@ -72,7 +72,7 @@ def _unpacked(body):
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #a02a94f2
 def models_record(
-    models: Any,  # `treekit.experiments.run.Models`
+    models: Any,  # `treekit.experiments.planning.Models`
     library: Any,  # `treekit.experiments.resources.Resources`
     methods: dict,  # name -> method
     questions: dict,  # dataset -> its questions
