@@ -226,6 +226,7 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
         assert done(f"switch/{name}", body)["state"] == "failed"
     for path, body in (
         (f"switch/{name}", dict(method="rdr2", code="x")),
+        (f"switch/{name}", dict(method="rdr2", field="top_k", values=[])),
         (f"switch/{name}", [1]),
         (f"fork/{name}/0", dict(code=[["a", "b"]])),
         (f"fork/{name}/0", dict(replies=[["a"]])),

@@ -283,6 +283,8 @@ class ExplorerAPI:
     ) -> dict:
         "A run with something changed; or one for each value of a field."
         run = self.run(name)
+        if field and not values:
+            raise UsageError(f"write values of {field} for the sweep, with commas between them")
 
         def work(job):
             for value in values if field else [None]:

@@ -9,7 +9,7 @@ class Bench {
     if (!x.run) return;
     if (!x.can.includes("switch")) {
       fill(this.el, this.top("Switches"), h("p", {}, "This page is a file: it shows what was run, and nothing can be run in it."),
-        h("p", {}, "To change a field of the method, the retriever or the model's ability, open the run where it was made: ", h("code", {}, `treekit explore ${x.run.name.slice(0, 6)}`), ", or explore(results) in a notebook."));
+        h("p", {}, "To change a field of the method or the retriever, open the run where it was made: ", h("code", {}, `treekit explore ${x.run.name.slice(0, 6)}`), ", or explore(run, live=True) in a notebook."));
       return;
     }
     const method = x.methodBox.value || (x.row && x.row.method) || x.run.head.methods[0], name = x.run.name;
