@@ -119,6 +119,12 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
     assert not (tmp_path / "up.txt").exists()
     with pytest.raises(UsageError, match="parses"):
         unpack_cassette(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))
+    assert unpack_cassette(
+        archive(tape, **{"noted.txt": b'{"hotpotqa 0f": ["25 of 7405, and not those drawn", true]}'})
+    )
+    for forged in (b'{"a": ["<b>", true]}', b'{"a": "x"}', b"[1]", b"{", b"[" * 99_999):
+        with pytest.raises(UsageError, match="notes"):
+            unpack_cassette(archive(tape, **{"noted.txt": forged}))
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
         link = tarfile.TarInfo(STORE_FILE)

@@ -7,8 +7,8 @@ __all__ = ['SOLVED_KEPT', 'only_these', 'note_read', 'what_was_read', 'cut_store
            'unpack_cassette', 'choose_questions', 'packed_section', 'noted_parses', 'replay_settings']
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #8f2d60b5
-import json, sqlite3, uuid, zlib
-from contextlib import closing
+import json, re, sqlite3, uuid, zlib
+from contextlib import closing, suppress
 from pathlib import Path
 
 from ..config import Replay, UsageError, work_dir
@@ -175,7 +175,7 @@ def unpack_cassette(
         if "parses.jsonl" in inside:
             _parses(folder, inside["parses.jsonl"]())
         if "noted.txt" in inside:
-            write_whole(folder / "noted.txt", inside["noted.txt"]())
+            write_whole(folder / "noted.txt", _sound_notes(inside["noted.txt"]()))
         if PACKED_FILE in inside:
             unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
     choose_questions(folder, said.get("questions", []))
@@ -202,6 +202,15 @@ def packed_section(
     return {said["profile"]: dict(endpoint="https://cassette.invalid/v1") | own}
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #6e91c3b8
+def _sound_notes(text):
+    "Notes of `Replay.noted`: pairs of a plain text, which tables show, and a flag."
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        notes = json.loads(text).values()
+        if all(re.fullmatch(r"[\w ,.'’-]{0,200}", said) and isinstance(known, bool) for said, known in notes):
+            return text
+    raise UsageError("the cassette's notes about its questions can't be read: pack it again")
+
+
 def _parses(folder, lines):
     "Write a file of parses."
     from treekit.syntax.parser import ParseCache, from_json, to_json
