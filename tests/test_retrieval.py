@@ -1,13 +1,15 @@
 """Retrieval across modules, threads, processes and real corpora (skipped where they are not there)."""
 
 import json, os, tarfile
+from types import SimpleNamespace
+
 import pytest
 from sample_questions import folder_of
 from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
 from treekit.core.types import Passage
-from treekit.retrieval.lucene import Lucene, cached_index, java_class
+from treekit.retrieval.lucene import Lucene, _stored, cached_index, java_class
 import treekit.retrieval.dense as retrieval
 
 CORPORA = {
@@ -124,6 +126,19 @@ def test_pyserinis_own_searcher_gives_the_same(monkeypatch):
 
 def index_folder(made):
     return next(work_dir("indexes").glob(f"bm25-{Passages.of(made).fingerprint}-*"))
+
+
+@pytest.mark.parametrize(
+    "fields, title",
+    [
+        (dict(raw='{"contents": "\\"Tarn\\"\\nA town."}'), "Tarn"),
+        (dict(raw="A town."), ""),
+        (dict(contents="A town."), ""),
+    ],
+)
+def test_another_index_may_store_json_or_plain_text(fields, title):
+    passage = _stored(SimpleNamespace(docid="7", lucene_document=fields))
+    assert passage == Passage("7", title, "A town.")
 
 
 def test_an_index_of_a_killed_process_is_built_again_and_a_damaged_one_refused():

@@ -147,8 +147,14 @@ def _searcher(folder, k1, b, analyze=english):
 
 # %% ../../nbs/09_retrieval/02_lucene.ipynb #e6f6abf4
 def _stored(hit):
-    "Passage stored in the index for a hit, from Anserini's JSON: title and text, or in `contents` a title in quotes, then the text."
-    doc = json.loads(hit.lucene_document.get("raw") or "{}")
+    """Passage stored in the index for a hit, from Anserini's JSON: title and text, or in `contents` a title in quotes, then the text.
+    Without JSON all that is stored is its contents."""
+    raw = hit.lucene_document.get("raw") or hit.lucene_document.get("contents") or ""
+    try:
+        doc = json.loads(raw)
+    except ValueError:
+        doc = None
+    doc = doc if isinstance(doc, dict) else dict(contents=raw)
     title, text = doc.get("title", ""), doc.get("text")
     if text is None:
         title, _, text = doc.get("contents", "").partition("\n")
