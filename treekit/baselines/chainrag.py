@@ -265,8 +265,12 @@ def _encoder(name):
 def check_available(m: "ChainRAG", context: Context):
     "Load the cross-encoder before the first call. Raises `UsageError` if its weights or the embedder aren't available."
     _embed(m, context)
-    if m.reranker:
+    if not m.reranker:
+        return
+    try:
         _encoder(m.reranker).load_scorer()
+    except UsageError as e:
+        raise UsageError(f"{e}; or set reranker to '', to rank by the embeddings alone") from None
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #bf69edeb
 async def similar_sentences(m: "ChainRAG", graph: SentenceGraph, query: str, k: int, among=None) -> list[int]:
