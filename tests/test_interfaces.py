@@ -48,6 +48,13 @@ def test_a_host_that_passes_on_to_openai_gets_it_once_it_has_refused_the_other(s
     assert [b["body"].get("max_completion_tokens") for b in server.requests] == [None, chat.defaults["max_tokens"]]
 
 
+def test_a_server_that_streams_all_the_same_is_asked_once(server):
+    server.script(faults=[dict(kind="raw", headers=[], body='data: {"choices": []}\n\n')] * 3)
+    with pytest.raises(CallFailed, match="doesn't stream"):
+        complete(chat_for(profile(server)))
+    assert server.count == 1
+
+
 def test_a_model_without_temperature(server):
     server.script(refuses={"temperature": TEMPERATURE})
     with pytest.raises(CallFailed, match="--set temperature=none"):

@@ -168,7 +168,8 @@ def parse_body(text: str) -> dict:
     except (ValueError, RecursionError):  # the second: thousands of nested brackets
         kind = "truncated" if text.lstrip().startswith("{") else "malformed"
         todo = "check that the endpoint is an OpenAI-compatible API, with its path (…/v1), and doesn't stream"
-        raise CallFailed(kind, f"the answer is no JSON, or not all of it: {text[:80]!r}", todo) from None
+        streams = text.lstrip().startswith(("data:", "event:"))  # it would again, and is paid
+        raise CallFailed(kind, f"the answer is no JSON, or not all of it: {text[:80]!r}", todo, not streams) from None
     if not isinstance(data, dict) or data.get("error"):
         raise CallFailed(
             "server", f"the answer is an error: {str(data)[:200]}", "look at the server's log, or go on later"
