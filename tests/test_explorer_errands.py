@@ -139,7 +139,7 @@ def from_ask_on(home, row, page, shots=None):
         reader.must("X.other && X.flips && X.flips.gained.has(X.at)")
         seen("shared")
         to("runs") if narrow else reader.named("All runs…")
-        reader.must("text('.tkx-runs').includes('treerare: query_generation True → False on ask')")
+        reader.must("text('.tkx-runs').includes('treerare: query_generation True → False on hotpotqa')")
         seen("runs")
         return served.began, reader.presses, link[:30]
 
