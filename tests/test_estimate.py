@@ -74,7 +74,7 @@ def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(c
     monkeypatch.chdir(clone)
     monkeypatch.setenv("TREEKIT_HOME", str(clone / ".treekit"))
     given = dict(n=100, seed=None, data=None)
-    assert not list((clone / ".treekit").rglob("*.sqlite"))
+    assert not list((clone / ".treekit" / "store").glob("*.sqlite"))
 
 
 ASK = Prompt("test/pilot", "answer", "Passages:\n$documents\n\nQuestion: $question\nFINAL:", FINAL)
