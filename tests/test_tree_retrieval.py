@@ -81,7 +81,7 @@ def test_two_hops_and_three():
 
 def test_namesakes_share_and_hubs_hand_nothing_on():
     bridged = EntityBridging(BM25(corpus()))
-    scores = bridged._scored("Who is the mayor of Sel Varo?", [], {})
+    scores = bridged._scored("Who is the mayor of Sel Varo?", [])
     at = {p.id: i for i, p in enumerate(corpus())}
     links = scores.links.of(at["town"])
     assert links[at["sark1"]] == links[at["sark2"]] > 0

@@ -234,12 +234,12 @@ class _QueryLinks:
 class _Scores:
     "Scores of one query over a corpus."
 
-    def __init__(self, bridged, query, hits, inherited):
+    def __init__(self, bridged, query, hits):
         import numpy as np
 
         self.b, self.index, self.links = bridged, bridged.index, _QueryLinks(bridged, query)
         index, weights, n = self.index, self.b.weights, len(self.index.passages)
-        self.named, self.direct, self.inherited = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.named, self.direct = np.zeros(n), np.zeros(n)
         for k, _, _ in index.find(query):
             about = index.about[k]
             if about:
@@ -247,15 +247,13 @@ class _Scores:
         for hit in hits:
             if hit.rank <= self.b.depth:
                 self.direct[index.position[hit.passage.id]] = weights.direct * 3 / (2 + hit.rank)
-        for passage, weight in inherited.items():
-            self.inherited[index.position[passage.id]] = weight
         self._follow()
 
     def _follow(self):
         "Rounds of s_h."
         import numpy as np
 
-        n, own = len(self.index.passages), self.named + self.direct + self.inherited
+        n, own = len(self.index.passages), self.named + self.direct
         self.score = own.round(6)
         links, usable = {}, np.count_nonzero(self.score)
         for _ in range(self.b.hops if usable else 0):
@@ -323,13 +321,13 @@ class EntityBridging:
 
     @property
     def index(self) -> MentionIndex:
-        "Mention index of the corpus, built or read from disk on first use."
+        "Mention index of the corpus, built on first use."
         with self._making:
             self._index = self._index or mention_index(self.passages)
         return self._index
 
-    def _scored(self, query, hits, inherited):
-        return _Scores(self, query, hits, inherited or {})
+    def _scored(self, query, hits):
+        return _Scores(self, query, hits)
 
     def search(self, queries: list[str], k: int = 15) -> list[list[Hit]]:
         "The best passages for each query."
@@ -340,10 +338,9 @@ class EntityBridging:
         self,
         query: str,
         hits: list[Hit],  # the retriever's own ranking
-        inherited: dict | None = None,  # passage -> weight (0 to 1) inherited from a tree's children
         k: int | None = None,  # keep the best k; default: all with a score
     ) -> list[Hit]:  # equal scores in the corpus's order
         "Rank passages by score."
-        scores = self._scored(query, hits, inherited).score
+        scores = self._scored(query, hits).score
         best = top_k(scores, k if k is not None else len(scores), (scores > 0).nonzero()[0])
         return [Hit(self.index.passages[i], float(scores[i]), rank) for rank, i in enumerate(best, 1)]

@@ -201,10 +201,10 @@ def _stage(gold, row, calls):
     if any(covers(row.answer, alias) for alias in gold):  # as the table's metric
         return ""
     if {norm(alias) for alias in gold} & {"yes", "no"} or told(row.question.question):
-        return STAGES[3]
+        return "in the question"
     if any(told(c["reply"]) for c in calls):
-        return STAGES[2]
-    return STAGES[1] if any(told(m["content"]) for c in calls for m in c["messages"]) else STAGES[0]
+        return "not kept"
+    return "not read" if any(told(m["content"]) for c in calls for m in c["messages"]) else "not found"
 
 
 def lost_answers(
