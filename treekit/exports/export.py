@@ -118,7 +118,7 @@ dataset text as the run calls it
 question_id text of which question
 node count its number, from 0 in the order in which nodes were made
 parent count the node above it; null: a root
-level count how many nodes stand above it
+level count number of nodes above it
 depth count model calls on the longest chain that ends here
 kind text what the step is, in the paper's word: phrase, sub-question, state, answer
 text text what a reader sees first
@@ -184,7 +184,7 @@ def columns_page(
     parts = [
         "# An exported run",
         "Read with `pandas.read_parquet`, DuckDB or anything that reads Parquet. The sentences below also "
-        "stand in each file, in the fields' metadata under `description`.",
+        "are in each file, in the fields' metadata under `description`.",
     ]
     for table, columns in EXPORTED.items():
         parts.append(f"## {table}.parquet: {counts.get(table, 0):,} rows")
